@@ -55,7 +55,8 @@ typedef struct gridlet_options gridlet_options;
 // An output in memory.
 typedef struct gridlet_output gridlet_output;
 
-// A range in a source file. All numbers are 0, and `file` is NULL, if there is no place.
+// A range in a source file. All numbers are 0, and `file` is NULL, if there is no place. Of a place in NVVM IR only the line is known, and
+// sometimes the column; the other numbers are 0.
 typedef struct gridlet_place {
   // The file's name.
   const char *file;
@@ -89,7 +90,7 @@ typedef struct gridlet_diagnostic {
   enum gridlet_severity severity;
   // A stable id, which `gridlet_explain` explains.
   const char *id;
-  // One line, or the log of a tool.
+  // What is wrong: one line, or several where it quotes text or a tool's log.
   const char *message;
   // The place of the first primary label.
   struct gridlet_place place;

@@ -42,6 +42,9 @@ pub enum Error {
     /// The input or an option is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// The input is invalid, at places that are known.
+    #[error("{}", texts(.0))]
+    Mistakes(Vec<Mistake>),
     /// A module of another front end or compiler is wrong.
     #[error("{message}")]
     Module {
@@ -49,6 +52,8 @@ pub enum Error {
         id: &'static str,
         /// The description, with the module's name.
         message: String,
+        /// What the description consists of, if that is known.
+        mistakes: Vec<Mistake>,
     },
     /// A source file is not text.
     #[error("{0}")]
@@ -69,17 +74,78 @@ pub enum Error {
     },
 }
 
+/// Something that is wrong with an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mistake {
+    /// Where it is, if that is known.
+    pub place: Option<Place>,
+    /// What is wrong. It names the input only if there is no place.
+    pub message: String,
+    /// The whole description, with the input's name and the place.
+    pub text: String,
+}
+
+/// A line of an input, or of the source that its debug information names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The file's name.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The column, counted from 1, if it is known.
+    pub column: Option<u32>,
+}
+
+impl Mistake {
+    /// A mistake in the input `name`.
+    pub(crate) fn new(name: &str, place: Option<Place>, message: String) -> Self {
+        let text = match &place {
+            None => format!("{name}: {message}"),
+            Some(Place { file, line, column }) => {
+                let file = if file == name { file.clone() } else { format!("{name}: {file}") };
+                let column = column.map_or_else(String::new, |column| format!("{column}:"));
+                format!("{file}:{line}:{column} {message}")
+            }
+        };
+        let message = if place.is_some() { message } else { text.clone() };
+        Mistake { place, message, text }
+    }
+}
+
+fn texts(mistakes: &[Mistake]) -> String {
+    let texts: Vec<&str> = mistakes.iter().map(|mistake| mistake.text.as_str()).collect();
+    texts.join("\n")
+}
+
 impl Error {
     /// A bug in Gridlet, found in `stage`.
     pub fn internal(stage: &'static str, message: impl Into<String>) -> Self {
         Error::Internal { stage, message: message.into() }
     }
 
+    /// An error about a module of another front end, at no known place.
+    pub fn module(id: &'static str, message: impl Into<String>) -> Self {
+        Error::Module { id, message: message.into(), mistakes: vec![] }
+    }
+
+    /// The parts of the error, if it consists of some.
+    pub fn mistakes(&self) -> &[Mistake] {
+        match self {
+            Error::Mistakes(mistakes) | Error::Module { mistakes, .. } => mistakes,
+            _ => &[],
+        }
+    }
+
     /// An error about a module of NVVM IR: the module is at fault if a stage or a tool refuses it.
     pub fn in_nvvm_ir(error: Error) -> Self {
         match error {
             Error::Tool { .. } | Error::Invalid(_) => {
-                Error::Module { id: ids::NVVM_IR, message: error.to_string() }
+                Error::module(ids::NVVM_IR, error.to_string())
+            }
+            Error::Mistakes(mistakes) => {
+                Error::Module { id: ids::NVVM_IR, message: texts(&mistakes), mistakes }
             }
             other => other,
         }
@@ -95,7 +161,7 @@ impl Error {
             Error::Internal { .. } => ids::INTERNAL_ERROR,
             Error::Tool { .. } => ids::TOOL_FAILED,
             Error::Missing { .. } => ids::MISSING_TOOL,
-            Error::Invalid(_) => ids::WRONG_CALL,
+            Error::Invalid(_) | Error::Mistakes(_) => ids::WRONG_CALL,
             Error::Io { .. } => ids::FILE,
         }
     }

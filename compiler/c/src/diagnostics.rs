@@ -4,6 +4,7 @@ use std::ffi::{CString, c_char};
 use std::ptr;
 
 use gridlet::diagnostics::{self, Diagnostic, Severity};
+use gridlet::error::{Error, Place};
 use gridlet::source::{SourceMap, Span};
 
 use crate::boundary::c_string;
@@ -18,7 +19,8 @@ pub enum gridlet_severity {
     Error = 1,
 }
 
-/// A range in a source file. All numbers are 0, and `file` is NULL, if there is no place.
+/// A range in a source file. All numbers are 0, and `file` is NULL, if there is no place. Of a place in NVVM IR only the line is known, and
+/// sometimes the column; the other numbers are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct gridlet_place {
@@ -58,7 +60,7 @@ pub struct gridlet_diagnostic {
     pub severity: gridlet_severity,
     /// A stable id, which `gridlet_explain` explains.
     pub id: *const c_char,
-    /// One line, or the log of a tool.
+    /// What is wrong: one line, or several where it quotes text or a tool's log.
     pub message: *const c_char,
     /// The place of the first primary label.
     pub place: gridlet_place,
@@ -109,15 +111,33 @@ impl gridlet_diagnostics {
         }
     }
 
-    /// Adds an error that has no place.
-    pub(crate) fn error(&mut self, id: &str, message: &str) {
-        let rendered = self.string(&format!("error[{id}]: {message}\n"));
+    /// Adds an error that is not about a program of the language.
+    pub(crate) fn error(&mut self, error: &Error) {
+        let (id, mistakes) = (error.id(), error.mistakes());
+        for mistake in mistakes {
+            self.add_error(id, mistake.place.as_ref(), &mistake.message, &mistake.text);
+        }
+        if mistakes.is_empty() {
+            let message = error.to_string();
+            self.add_error(id, None, &message, &message);
+        }
+    }
+
+    /// Adds an error, and as `text` how it is rendered.
+    pub(crate) fn add_error(&mut self, id: &str, place: Option<&Place>, message: &str, text: &str) {
+        let rendered = self.string(&format!("error[{id}]: {text}\n"));
         let (id, message) = (self.string(id), self.string(message));
+        let place = place.map(|place| gridlet_place {
+            file: self.string(&place.file),
+            line: place.line,
+            column: place.column.unwrap_or_default(),
+            ..NOWHERE
+        });
         self.list.push(gridlet_diagnostic {
             severity: gridlet_severity::Error,
             id,
             message,
-            place: NOWHERE,
+            place: place.unwrap_or(NOWHERE),
             labels: ptr::null(),
             label_count: 0,
             notes: ptr::null(),

@@ -93,7 +93,7 @@ fn status(error: &Error) -> gridlet_compile_status {
         }
         Error::Missing { .. } => gridlet_compile_status::Missing,
         Error::Tool { .. } => gridlet_compile_status::Tool,
-        Error::Invalid(_) => gridlet_compile_status::InvalidArgument,
+        Error::Invalid(_) | Error::Mistakes(_) => gridlet_compile_status::InvalidArgument,
         Error::Io { .. } => gridlet_compile_status::File,
         _ => gridlet_compile_status::Internal,
     }
@@ -113,7 +113,7 @@ impl Messages {
     fn failed(&mut self, error: Error, sources: &SourceMap) -> Failure {
         match &error {
             Error::Program(diagnostics) => self.0.extend(diagnostics, sources),
-            other => self.0.error(other.id(), &other.to_string()),
+            other => self.0.error(other),
         }
         error.into()
     }
@@ -143,7 +143,7 @@ unsafe fn compile<T>(
             };
             // SAFETY: a string of this thread.
             let message = unsafe { CStr::from_ptr(boundary::last_error()) };
-            messages.0.error(id, &message.to_string_lossy());
+            messages.0.add_error(id, None, &message.to_string_lossy(), &message.to_string_lossy());
         }
         let made = match messages.0.list.is_empty() {
             true => ptr::null_mut(),
@@ -454,7 +454,7 @@ fn read(
     }
     let program = builder::read(name, text).map_err(|error| {
         let error = match error.into() {
-            Error::Invalid(message) => Error::Module { id: ids::GRIDLET_IR, message },
+            Error::Invalid(message) => Error::module(ids::GRIDLET_IR, message),
             other => other,
         };
         messages.failed(error, &sources)

@@ -9,7 +9,8 @@ static void need(gridlet_compile_status status, gridlet_diagnostics *diagnostics
     for (size_t i = 0; i < gridlet_diagnostics_count(diagnostics); i++) {
         const gridlet_diagnostic *message = gridlet_diagnostics_get(diagnostics, i);
         const gridlet_place *place = &message->place;
-        if (place->file) printf("%s:%u:%u: ", place->file, place->line, place->column);
+        if (place->column) printf("%s:%u:%u: ", place->file, place->line, place->column);
+        else if (place->file) printf("%s:%u: ", place->file, place->line);
         printf("%s [%s]\n", message->message, message->id);
         for (size_t note = 0; note < message->note_count; note++) printf("  note: %s\n", message->notes[note]);
         if (message->hint) printf("  hint: %s\n", message->hint);

@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use gridlet::Error;
 use gridlet::diagnostics::{self, Diagnostic, ids};
+use gridlet::error::Mistake;
 use gridlet::source::SourceMap;
 use gridlet_runtime::Findings;
 use gridlet_runtime::cpu::check::{Report, render_all};
@@ -35,13 +36,15 @@ pub(crate) struct Failure {
     message: Option<(&'static str, String)>,
     /// The remedy.
     hint: Option<String>,
+    /// What the message consists of, if that is known.
+    mistakes: Vec<Mistake>,
 }
 
 impl Failure {
     /// A failure whose message has no place in the source.
     pub(crate) fn new(status: u8, id: &'static str, message: impl Into<String>) -> Self {
         debug_assert!(ids::explained().any(|(known, _)| known == id), "`{id}` is not explained");
-        Failure { status, message: Some((id, message.into())), hint: None }
+        Failure { message: Some((id, message.into())), ..Failure::shown(status) }
     }
 
     /// Adds a hint: the remedy.
@@ -57,7 +60,7 @@ impl Failure {
 
     /// A failure that was already reported.
     pub(crate) fn shown(status: u8) -> Self {
-        Failure { status, message: None, hint: None }
+        Failure { status, message: None, hint: None, mistakes: vec![] }
     }
 
     /// The exit status.
@@ -86,7 +89,8 @@ impl From<Error> for Failure {
             // The command line, or a file that it names.
             _ => status::CALL,
         };
-        Failure::new(status, error.id(), error.to_string())
+        let mistakes = error.mistakes().to_vec();
+        Failure { mistakes, ..Failure::new(status, error.id(), error.to_string()) }
     }
 }
 
@@ -261,8 +265,24 @@ impl Reporter {
                 // Tools quote the program, names and files in their messages.
                 diagnostics::shown_text(&format!("error: {message}{hint}"))
             }
-            MessageFormat::Json => {
+            MessageFormat::Json if failure.mistakes.is_empty() => {
                 json!({"severity": "error", "id": id, "message": message, "hint": hint}).to_string()
+            }
+            MessageFormat::Json => {
+                let lines = failure.mistakes.iter().map(|mistake| {
+                    let mut value = json!({
+                        "severity": "error", "id": id, "message": mistake.message, "hint": hint
+                    });
+                    if let Some(place) = &mistake.place {
+                        value["file"] = place.file.as_str().into();
+                        value["line"] = place.line.into();
+                    }
+                    if let Some(column) = mistake.place.as_ref().and_then(|place| place.column) {
+                        value["column"] = column.into();
+                    }
+                    value.to_string()
+                });
+                lines.collect::<Vec<_>>().join("\n")
             }
         })
     }

@@ -244,7 +244,7 @@ fn through_llvm(checked: &Checked) {
 fn accept<T>(result: Result<T, impl Into<Error>>) -> Option<T> {
     match result.map_err(Into::into) {
         Ok(value) => Some(value),
-        Err(Error::Program(_) | Error::Invalid(_)) => None,
+        Err(Error::Program(_) | Error::Invalid(_) | Error::Mistakes(_)) => None,
         Err(error) => panic!("{error}"),
     }
 }

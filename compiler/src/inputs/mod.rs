@@ -10,9 +10,9 @@ mod read;
 mod typed;
 
 #[cfg(feature = "llvm")]
-pub(crate) use read::bitcode;
-#[cfg(feature = "llvm")]
 pub use read::read;
+#[cfg(feature = "llvm")]
+pub(crate) use read::{MAX_NESTING, bitcode};
 
 use std::fs;
 use std::path::{Path, PathBuf};

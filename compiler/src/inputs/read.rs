@@ -3,12 +3,14 @@
 use std::sync::Once;
 
 use inkwell::context::Context;
+use inkwell::debug_info::debug_metadata_version;
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
 use super::child::{self, End};
 use super::typed;
-use crate::error::{Error, Result};
+use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
 use crate::messages::Messages;
 use crate::toolchain::LLVM_VERSION;
@@ -17,7 +19,7 @@ use crate::toolchain::LLVM_VERSION;
 /// keeps the meaning that it has in the legacy dialect. `name` is for messages.
 ///
 /// # Errors
-/// [`Error::Invalid`] with LLVM's message if it is not a module that LLVM can read, or if the verifier refuses it.
+/// [`Error::Mistakes`] with LLVM's message if it is not a module that LLVM can read, or if the verifier refuses it.
 pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Module<'ctx>> {
     let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode(name, bytes)?, name);
     let module = context
@@ -32,6 +34,7 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 /// # Errors
 /// As [`read()`].
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    keep_debug_information();
     if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b") {
         fatal::install();
         warm_up();
@@ -41,6 +44,7 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
             End::Died(how) => Err(unreadable(name, &format!("the file is damaged ({how})"))),
         };
     }
+    shallow(name, bytes)?;
     let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
     // Damaged bitcode can end in a fatal error.
     fatal::caught("reading a module", move || clean(&owned_name, &owned)).map_err(|error| {
@@ -64,28 +68,71 @@ fn warm_up() {
     });
 }
 
+/// Makes LLVM keep debug information that its verifier refuses. Otherwise it prints the reason to standard error, drops all
+/// debug information and goes on, where the verifier's message becomes our error.
+fn keep_debug_information() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let words = [c"gridlet".as_ptr(), c"--disable-auto-upgrade-debug-info".as_ptr()];
+        // SAFETY: two C strings, and an option that LLVM has. LLVM copies what it keeps.
+        unsafe { LLVMParseCommandLineOptions(2, words.as_ptr(), c"".as_ptr()) };
+    });
+}
+
+/// How deep brackets may nest in text. LLVM and the tools behind it recurse over types and constants, and their stack ends some
+/// ten thousand levels deep.
+pub(crate) const MAX_NESTING: usize = 500;
+
+/// Refuses text whose brackets nest too deep.
+fn shallow(name: &str, text: &[u8]) -> Result<()> {
+    let mut depth = 0_usize;
+    for (at, byte) in typed::code_bytes(text) {
+        match byte {
+            b'{' | b'[' | b'(' | b'<' => depth += 1,
+            b'}' | b']' | b')' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_NESTING {
+            let before = &text[..at];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
+            let place = place(name, line, Some(column as u32));
+            let message = format!(
+                "more than {MAX_NESTING} brackets are open here; write types and constants that nest less"
+            );
+            return Err(mistake(name, Some(place), message));
+        }
+    }
+    Ok(())
+}
+
+fn mistake(name: &str, place: Option<Place>, message: String) -> Error {
+    Error::Mistakes(vec![Mistake::new(name, place, message)])
+}
+
+fn place(name: &str, line: usize, column: Option<u32>) -> Place {
+    Place { file: name.to_owned(), line: line as u32, column }
+}
+
 fn unreadable(name: &str, message: &str) -> Error {
     let message = message.trim();
     let said = if message.is_empty() { "the file is damaged" } else { message };
-    let (line, said) = located(name, said).unwrap_or((String::new(), said));
+    let (place, said) = located(name, said).map_or((None, said), |(at, said)| (Some(at), said));
     let unended = if lacks_terminator(said) {
         "\nThe block before this line does not end: its last instruction must be `br`, `ret`, `switch` or `unreachable`."
     } else {
         ""
     };
-    Error::Invalid(format!(
-        "{name}:{line} not a module that LLVM {LLVM_VERSION} can read: {said}{unended}"
-    ))
+    let message = format!("not a module that LLVM {LLVM_VERSION} can read: {said}{unended}");
+    mistake(name, place, message)
 }
 
-/// Splits the place from a message of LLVM's reader of text, `name:12:3: error: expected type`, which quotes the line: `12:3:`
-/// and the rest.
-fn located<'a>(name: &str, message: &'a str) -> Option<(String, &'a str)> {
+/// Splits the place from a message of LLVM's reader of text, `name:12:3: error: expected type`, which quotes the line.
+fn located<'a>(name: &str, message: &'a str) -> Option<(Place, &'a str)> {
     let rest = message.strip_prefix(name)?.strip_prefix(':')?;
-    let (place, said) = rest.split_once(": error: ")?;
-    let (line, column) = place.split_once(':')?;
-    let is_number = |text: &str| text.parse::<u32>().is_ok();
-    (is_number(line) && is_number(column)).then(|| (format!("{place}:"), said))
+    let (at, said) = rest.split_once(": error: ")?;
+    let (line, column) = at.split_once(':')?;
+    Some((place(name, line.parse().ok()?, Some(column.parse().ok()?)), said))
 }
 
 /// Whether LLVM found a label or the end of a function where an instruction must be.
@@ -96,12 +143,33 @@ fn lacks_terminator(message: &str) -> bool {
     is_expected && (code == "}" || code.ends_with(':'))
 }
 
+/// The line of the text that a message of LLVM's verifier is about, if only one can be: the message quotes instructions and
+/// nodes of metadata, these with all their fields and other numbers.
+fn line_of(text: &str, log: &str) -> Option<usize> {
+    let node = |code: &str| {
+        let (number, node) = code.strip_prefix('!')?.split_once(" = ")?;
+        let kind = node.trim_start_matches("distinct ").split_once('(')?.0;
+        number.parse::<u32>().is_ok().then(|| kind.to_owned())
+    };
+    log.lines().skip(1).map(str::trim).filter(|quoted| !quoted.is_empty()).find_map(|quoted| {
+        let kind = node(quoted);
+        let is_it = |line: &str| match &kind {
+            Some(_) => node(line.trim()) == kind,
+            None => line.split(';').next().unwrap_or_default().trim() == quoted,
+        };
+        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| is_it(line));
+        let (at, _) = lines.next()?;
+        lines.next().is_none().then_some(at)
+    })
+}
+
 /// The module as bitcode that this LLVM wrote.
 fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let context = Context::create();
     // Those that make reading fail come back as its message.
     let _messages = Messages::of(&context);
-    let text = std::str::from_utf8(bytes).ok();
+    let original = std::str::from_utf8(bytes).ok();
+    let text = original;
     let is_typed = text.is_some_and(typed::is_typed);
     let text = text.filter(|_| is_typed).map(typed::with_types);
     let bytes = text.as_deref().map_or(bytes, str::as_bytes);
@@ -110,11 +178,18 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let module = context
         .create_module_from_ir(buffer)
         .map_err(|error| unreadable(name, &error.to_string()))?;
+    // That of other versions, which LLVM does not read.
+    if module.get_debug_metadata_version() != debug_metadata_version() {
+        module.strip_debug_info();
+    }
     if is_typed {
         typed::keep_meaning(&module, &context);
     }
     module.verify().map_err(|log| {
-        Error::Invalid(format!("{name}: not valid LLVM IR: {}", log.to_string().trim_end()))
+        let log = log.to_string();
+        let line = original.and_then(|text| line_of(text, &log));
+        let place = line.map(|line| place(name, line, None));
+        mistake(name, place, format!("not valid LLVM IR: {}", log.trim_end()))
     })?;
     Ok(module.write_bitcode_to_memory().as_slice().to_vec())
 }

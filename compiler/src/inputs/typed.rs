@@ -25,15 +25,13 @@ use inkwell::values::{
 
 /// Whether LLVM text has typed pointers: outside strings and comments, nothing else is written with `*`.
 pub(super) fn is_typed(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let code = code(text);
-    (0..bytes.len()).any(|at| code[at] && bytes[at] == b'*')
+    code_bytes(text.as_bytes()).any(|(_, byte)| byte == b'*')
 }
 
-/// By byte, whether it is outside strings and comments.
-fn code(text: &str) -> Vec<bool> {
+/// The bytes outside strings and comments, with their places.
+pub(super) fn code_bytes(text: &[u8]) -> impl Iterator<Item = (usize, u8)> {
     let (mut in_string, mut in_comment) = (false, false);
-    let is_code = |byte: u8| {
+    let mut is_code = move |byte: u8| {
         match byte {
             b'\n' => in_comment = false,
             b'"' if !in_comment => {
@@ -45,7 +43,14 @@ fn code(text: &str) -> Vec<bool> {
         }
         !in_string && !in_comment
     };
-    text.bytes().map(is_code).collect()
+    text.iter().copied().enumerate().filter(move |(_, byte)| is_code(*byte))
+}
+
+/// By byte, whether it is outside strings and comments.
+fn code(text: &str) -> Vec<bool> {
+    let mut code = vec![false; text.len()];
+    code_bytes(text.as_bytes()).for_each(|(at, _)| code[at] = true);
+    code
 }
 
 /// Gives `byval` and `sret` the types of their pointers: `%s* byval align 8 %p` becomes

@@ -9,8 +9,8 @@ use inkwell::module::Module;
 
 use super::check::{self, Finding};
 use super::positions::{self, Mentions, Positions};
-use super::{kernels, source_files};
-use crate::error::{Error, Result};
+use super::{depth, kernels, source_files};
+use crate::error::{Error, Mistake, Place, Result};
 use crate::inputs::read;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
@@ -31,6 +31,7 @@ impl<'ctx> Library<'ctx> {
     pub fn read(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Self> {
         let module = read(context, name, bytes)?;
         let mut sources = SourceMap::single(name, text(&module, bytes));
+        refuse(name, &sources, depth::check(llvm::Module::new(&module)))?;
         Mentions::of(llvm::Module::new(&module)).add_to(&mut sources, source_files(&module));
         Ok(Library { name: name.into(), module, sources: Arc::new(sources) })
     }
@@ -62,32 +63,43 @@ pub(super) fn check(
     sources: &SourceMap,
     arch: CudaArch,
 ) -> Result<()> {
-    let findings = check::all(llvm::Module::new(module), arch);
-    if findings.is_empty() {
+    refuse(name, sources, check::all(llvm::Module::new(module), arch))
+}
+
+/// Refuses a module with findings. `sources` as for [`check`].
+pub(super) fn refuse<'m>(
+    name: &str,
+    sources: &SourceMap,
+    findings: impl IntoIterator<Item = Finding<'m>>,
+) -> Result<()> {
+    let mut findings = findings.into_iter().peekable();
+    if findings.peek().is_none() {
         return Ok(());
     }
     let known = Positions::of(sources);
-    let line = |finding: &Finding<'_>| {
-        let place = finding.at.map(|at| place(at, &known, sources)).unwrap_or_default();
-        format!("{name}:{place} {}", finding.message)
-    };
-    let lines: Vec<String> = findings.iter().map(line).collect();
-    Err(Error::Invalid(lines.join("\n")))
+    let mistakes = findings.map(|finding| {
+        let place = finding.at.and_then(|at| place(name, at, &known, sources));
+        Mistake::new(name, place, finding.message)
+    });
+    Err(Error::Mistakes(mistakes.collect()))
 }
 
-/// The position of an instruction or a function, as it follows the module's name in a message.
-fn place(value: Value<'_>, known: &Positions, sources: &SourceMap) -> String {
-    let is_function = value.kind() == Kind::Function;
-    let position =
-        if is_function { positions::subprogram(value) } else { positions::position(value) };
-    if let Some(position) = position {
-        return format!(" {}:{}:", position.file, position.line);
-    }
-    let span = if is_function {
-        Some(known.first_line(&kernels::name(value)))
-    } else {
-        let Some(function) = value.function() else { return String::new() };
-        known.instructions(&kernels::name(function), function).get(&value).copied()
+/// The position of an instruction, a function or a variable.
+fn place(name: &str, value: Value<'_>, known: &Positions, sources: &SourceMap) -> Option<Place> {
+    let is_instruction = value.kind() == Kind::Instruction;
+    let position = match value.kind() {
+        Kind::Instruction => positions::position(value),
+        Kind::Function => positions::subprogram(value),
+        _ => None,
     };
-    span.map_or_else(String::new, |span| format!("{}:", sources.line(span)))
+    if let Some(position) = position {
+        return Some(Place { file: position.file, line: position.line, column: None });
+    }
+    let span = if is_instruction {
+        let function = value.function()?;
+        known.instructions(&kernels::name(function), function).get(&value).copied()
+    } else {
+        known.line_of(&kernels::name(value))
+    };
+    Some(Place { file: name.to_owned(), line: sources.line(span?), column: None })
 }

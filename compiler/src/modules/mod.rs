@@ -24,6 +24,7 @@ mod buffers;
 mod check;
 mod complete;
 mod declare;
+mod depth;
 mod import;
 mod kernels;
 mod launch;
@@ -108,6 +109,7 @@ impl<'ctx> Own<'ctx> {
 
     /// `sources` has the module's text.
     fn new(module: Module<'ctx>, name: &str, mut sources: SourceMap) -> Result<Self> {
+        library::refuse(name, &sources, depth::check(llvm::Module::new(&module)))?;
         nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
             .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
         let functions = module.get_functions();
@@ -207,7 +209,7 @@ impl<'ctx> Own<'ctx> {
     /// parameter buffers.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with all findings, one a line.
+    /// [`Error::Mistakes`] with all findings.
     pub fn check(&self, arch: CudaArch) -> Result<()> {
         library::check(&self.name, &self.module, &self.program.sources, arch)
     }

@@ -80,6 +80,8 @@ fn is_usable(position: &Position) -> bool {
 pub(super) struct Positions {
     /// By name, the first line and the lines of the instructions in the module's text.
     functions: HashMap<String, (Span, Vec<Span>)>,
+    /// By name, the lines of declarations and variables.
+    others: HashMap<String, Span>,
     /// By file and line, the places of the debug information.
     places: HashMap<String, HashMap<u32, Span>>,
     /// Whether the module as it was read opens turns for its launches.
@@ -105,11 +107,21 @@ fn brackets(line: &str) -> i32 {
     outside.map(count).sum()
 }
 
+/// The name behind the first `@` of a line.
+fn first_name(line: &str) -> &str {
+    let name = line.split_once('@').map_or("", |(_, rest)| rest);
+    match name.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+        None => name.split(['(', ' ', '=']).next().unwrap_or_default(),
+    }
+}
+
 impl Positions {
     /// Finds the functions in the first file, and the lines of the others.
     pub(super) fn of(sources: &SourceMap) -> Self {
         let text = sources.files().first().map_or("", |file| file.text.as_str());
         let (mut functions, mut open) = (HashMap::new(), None::<(String, Span, Vec<Span>)>);
+        let mut others = HashMap::new();
         let (mut at, mut depth, mut goes_on) = (0, 0, false);
         for line in text.split_inclusive('\n') {
             let code = line.split(';').next().unwrap_or_default();
@@ -117,13 +129,18 @@ impl Positions {
             let span = Span::new(FileId(0), at + start..at + start + trimmed.len());
             at += line.len();
             if trimmed.starts_with("define ") {
-                let name = trimmed.split_once('@').map_or("", |(_, rest)| rest);
-                let name = name.strip_prefix('"').map_or_else(
-                    || name.split('(').next().unwrap_or_default(),
-                    |quoted| quoted.split('"').next().unwrap_or_default(),
-                );
-                open = Some((name.to_owned(), span, vec![]));
+                let name = first_name(trimmed).to_owned();
+                // The whole function may be in its first line.
+                if trimmed.ends_with('}') {
+                    functions.insert(name, (span, vec![]));
+                } else {
+                    open = Some((name, span, vec![]));
+                }
                 (depth, goes_on) = (0, false);
+            } else if open.is_none()
+                && (trimmed.starts_with("declare ") || trimmed.starts_with('@'))
+            {
+                others.insert(first_name(trimmed).to_owned(), span);
             } else if trimmed == "}" && depth == 0 {
                 if let Some((name, first, lines)) = open.take() {
                     functions.insert(name, (first, lines));
@@ -149,7 +166,7 @@ impl Positions {
             }
         }
         let has_turns = text.contains(&symbol::internal(OPEN_TURNS));
-        Positions { functions, places, has_turns }
+        Positions { functions, others, places, has_turns }
     }
 
     /// The position of a function: that of its name in the source, or the line that starts it, or the start of the text.
@@ -162,6 +179,12 @@ impl Positions {
     pub(super) fn first_line(&self, name: &str) -> Span {
         let found = self.functions.get(name).map(|(first, _)| *first);
         found.unwrap_or_else(|| Span::new(FileId(0), 0..0))
+    }
+
+    /// The line that defines or declares a function or a variable, if it is found.
+    pub(super) fn line_of(&self, name: &str) -> Option<Span> {
+        let function = self.functions.get(name).map(|(first, _)| *first);
+        function.or_else(|| self.others.get(name).copied())
     }
 
     fn place(&self, position: &Position) -> Option<Span> {

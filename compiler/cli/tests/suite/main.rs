@@ -9,6 +9,7 @@ mod fmt;
 mod items_cpu;
 mod messages;
 mod nvvm_ir;
+mod nvvm_ir_refused;
 mod run_cpu;
 mod statistics_cpu;
 #[path = "../support/mod.rs"]

@@ -1,0 +1,144 @@
+//! Modules of NVVM IR that are refused: what the message says, and where.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use std::fs;
+
+use crate::support::{Gridlet, Output, folder};
+
+/// Runs a command on a module `a.ll`.
+fn gridlet(text: &str, call: &[&str]) -> Output {
+    let folder = folder();
+    fs::write(folder.path().join("a.ll"), text).unwrap();
+    let given = call.iter().map(|word| if *word == "FILE" { "a.ll" } else { word });
+    Gridlet::new(&folder).run(&given.collect::<Vec<_>>())
+}
+
+fn check(text: &str) -> Output {
+    gridlet(text, &["check", "FILE"])
+}
+
+/// The messages in JSON.
+fn messages(text: &str) -> Vec<serde_json::Value> {
+    let output = gridlet(text, &["check", "FILE", "--message-format", "json"]);
+    let lines = output.stderr.lines();
+    lines.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+/// LLVM would print why, and drop the debug information.
+#[test]
+fn broken_debug_information_is_an_error() {
+    let unit = "\
+define ptx_kernel void @k(ptr %p) !dbg !3 {
+  store i32 1, ptr %p, !dbg !4
+  ret void, !dbg !4
+}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: \"a.toy\", directory: \".\")
+!2 = !{i32 2, !\"Debug Info Version\", i32 3}
+!3 = distinct !DISubprogram(name: \"k\", file: !1, line: 6, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+";
+    let refused = check(unit);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    let said = "error: a.ll:6: not valid LLVM IR: DICompileUnit not listed in llvm.dbg.cu\n";
+    assert!(refused.stderr.starts_with(said), "{}", refused.stderr);
+    let all = messages(unit);
+    assert_eq!(all.len(), 1);
+    assert_eq!((&all[0]["file"], &all[0]["line"]), (&"a.ll".into(), &6.into()));
+
+    let listed = format!("{unit}!llvm.dbg.cu = !{{!0}}\n");
+    let accepted = check(&listed);
+    assert_eq!((accepted.status, accepted.stderr.as_str()), (0, ""));
+    // Debug information of another version is no error: LLVM does not read it.
+    let other = check(&listed.replace("Version\", i32 3", "Version\", i32 2"));
+    assert_eq!((other.status, other.stderr.as_str()), (0, ""));
+    // The verifier quotes an instruction.
+    let wrong = unit
+        .replace("  ret void, !dbg !4", "  %x = add i32 %y, 1\n  %y = add i32 1, 2\n  ret void");
+    let wrong = check(&wrong);
+    assert!(wrong.stderr.starts_with("error: a.ll:4: not valid LLVM IR: "), "{}", wrong.stderr);
+}
+
+/// LLVM, and Gridlet behind it, recurse over types.
+#[test]
+fn deep_types_are_refused_and_do_not_end_the_process() {
+    let nested = |depth: usize| format!("{}i32{}", "{ ".repeat(depth), " }".repeat(depth));
+    let literal = |depth: usize| {
+        format!("define ptx_kernel void @k({} %p) {{\n  ret void\n}}\n", nested(depth))
+    };
+    let outputs: [&[&str]; 4] = [
+        &["check", "FILE"],
+        &["layout", "FILE"],
+        &["build", "FILE", "--emit", "nvvm"],
+        &["build", "FILE", "--arch", "cpu"],
+    ];
+    for call in outputs {
+        let refused = gridlet(&literal(50_000), call);
+        assert_eq!(refused.status, 1, "{call:?}: {refused:?}");
+        let said = "error: a.ll:1:1025: more than 500 brackets are open here";
+        assert!(refused.stderr.starts_with(said), "{}", refused.stderr);
+    }
+    assert_eq!(check(&literal(400)).status, 0);
+    // Strings and comments are not code.
+    let hidden = "{".repeat(600);
+    let hidden = format!("; {hidden}\n@s = constant [600 x i8] c\"{hidden}\"\n{}", literal(1));
+    assert_eq!(check(&hidden).status, 0);
+
+    let names: String =
+        (0..4_000).map(|at| format!("%a{at} = type {{ %a{} }}\n", at + 1)).collect();
+    let names = format!("{names}%a4000 = type {{ i32 }}\n");
+    let kernel = "define ptx_kernel void @k() {\n  ret void\n}\n";
+    let uses = [
+        ("function `k`", "define ptx_kernel void @k(%a0 %p) {\n  ret void\n}\n".to_owned()),
+        ("function `k`", "define ptx_kernel void @k(ptr byval(%a0) %p) {\n  ret void\n}\n".into()),
+        (
+            "function `k`",
+            "define ptx_kernel void @k() {\n  %x = alloca %a0\n  ret void\n}\n".into(),
+        ),
+        ("variable `g`", format!("@g = addrspace(1) global [2 x %a0] zeroinitializer\n{kernel}")),
+    ];
+    for (what, text) in uses {
+        for call in outputs {
+            let refused = gridlet(&format!("{names}{text}"), call);
+            let said =
+                format!("error: a.ll:4002: the {what} has a type that nests more than 500 deep");
+            assert!(refused.stderr.starts_with(&said), "{call:?}: {refused:?}");
+            assert_eq!(refused.status, 1);
+        }
+    }
+}
+
+/// Each mistake is a message of its own, at its place.
+#[test]
+fn messages_for_tools_have_places() {
+    let text = "\
+%struct.dim3 = type { i32, i32, i32 }
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+define ptx_kernel void @child(i32 %n, i17 %m) {
+  ret void
+}
+define ptx_kernel void @start() {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 zeroinitializer, %struct.dim3 zeroinitializer, i32 0)
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  ret void
+}
+";
+    let all = messages(text);
+    let lines: Vec<_> = all.iter().map(|one| one["line"].as_u64().unwrap_or_default()).collect();
+    assert!(lines.contains(&4) && lines.contains(&8), "{all:?}");
+    for one in &all {
+        let said = one["message"].as_str().unwrap();
+        assert!(one["file"] == "a.ll" && one["id"] == "nvvm-ir" && !said.contains("a.ll"), "{one}");
+    }
+    // For people nothing has changed.
+    let human = check(text).stderr;
+    assert!(
+        human.starts_with("error: a.ll:4: kernel `child`") && human.contains("\na.ll:8: "),
+        "{human}"
+    );
+    let all = messages("define bogus");
+    assert_eq!((&all[0]["line"], &all[0]["column"]), (&1.into(), &8.into()));
+}

@@ -125,7 +125,8 @@ pub enum Input<'a, 'ctx> {
     Library(&'a Library<'ctx>),
 }
 
-/// Makes an output of `input` for `targets`. If [`Kind::per_target`] holds, there must be one target.
+/// Makes an output of `input` for `targets`, of which the same one may be named again. If [`Kind::per_target`] holds, there must be
+/// one target.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the target or the input lacks this kind, or with fast mathematics for the CPU; [`Error::Module`] if the module of another compiler is
@@ -142,6 +143,7 @@ pub fn emit(
         let message = "the CPU device computes exactly, so its results would differ from those of fast mathematics on GPUs";
         return Err(Error::Invalid(message.into()));
     }
+    let targets = &target::distinct(targets)[..];
     let target = match targets {
         [target] => *target,
         [first, ..] if !kind.per_target() => *first,

@@ -1,5 +1,6 @@
 //! Build targets: GPU architectures and the CPU device.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,6 +44,12 @@ impl FromStr for Target {
         }
         text.parse().map(Target::Cuda).map_err(|error: String| format!("{error}, cpu"))
     }
+}
+
+/// The targets without those that are named before.
+pub fn distinct(targets: &[Target]) -> Vec<Target> {
+    let mut seen = HashSet::new();
+    targets.iter().copied().filter(|target| seen.insert(*target)).collect()
 }
 
 /// Compilers' recursion is as deep as on a main thread.

@@ -15,7 +15,7 @@ use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
 use gridlet::modules::Library;
-use gridlet::target::Target;
+use gridlet::target::{self, Target};
 
 use super::input::{self, FileKind};
 use crate::files;
@@ -418,7 +418,8 @@ fn each_output(
     options: &Options,
 ) -> gridlet::Result<Vec<Output>> {
     let stem = input::stem(&options.file);
-    let several = options.arch.len() > 1;
+    let targets = target::distinct(&options.arch);
+    let several = targets.len() > 1;
     let (cuda, cpu) = (options.cuda_options(CudaArch::DEFAULT), options.cpu_options());
     let mut outputs = Vec::new();
     for &kind in &options.emit {
@@ -427,13 +428,13 @@ fn each_output(
             outputs.push(Output { name, bytes, is_text: kind.is_text() });
         };
         if kind.per_target() {
-            let all = emit::emit_each(session, input, kind, &options.arch, &cuda, &cpu)?;
-            for (bytes, target) in all.into_iter().zip(&options.arch) {
+            let all = emit::emit_each(session, input, kind, &targets, &cuda, &cpu)?;
+            for (bytes, target) in all.into_iter().zip(&targets) {
                 add(bytes, *target, several.then_some(*target));
             }
         } else {
-            let bytes = emit::emit(session, input, kind, &options.arch, &cuda, &cpu)?;
-            add(bytes, options.arch.first().copied().unwrap_or(Target::Cpu), None);
+            let bytes = emit::emit(session, input, kind, &targets, &cuda, &cpu)?;
+            add(bytes, targets.first().copied().unwrap_or(Target::Cpu), None);
         }
     }
     Ok(outputs)

@@ -146,7 +146,7 @@ pub fn build_for(
     cpu: &CpuOptions,
 ) -> Result<Artifact> {
     let statistics = cuda.statistics || cpu.statistics;
-    let images = target::for_each(targets, |&target| {
+    let images = target::for_each(&target::distinct(targets), |&target| {
         let image = match target {
             Target::Cuda(arch) => {
                 let options = BuildOptions { arch, statistics, ..*cuda };
@@ -176,7 +176,7 @@ pub fn build_own(
     cpu: &CpuOptions,
 ) -> Result<Artifact> {
     let mut images = Vec::new();
-    for &target in targets {
+    for target in target::distinct(targets) {
         let image = match target {
             Target::Cuda(arch) => session.own_cubin(own, &BuildOptions { arch, ..*cuda })?.0,
             Target::Cpu => session.cpu_image(own.cpu_program()?, cpu)?.0,
@@ -260,6 +260,9 @@ fn image_of(stem: &str, target: Target, bytes: Vec<u8>) -> NewImage {
         Target::Cuda(arch) => (ImageKind::Cubin, arch.sm(), "cubin"),
         Target::Cpu => (ImageKind::SharedObject, cpu_arch(), "so"),
     };
+    // A program may have any name, a file beside the manifest may not.
+    let is_plain = |c: &char| !c.is_control() && !['/', '\\', ':'].contains(c);
+    let stem: String = stem.chars().map(|c| if is_plain(&c) { c } else { '_' }).collect();
     NewImage { kind, arch, file: format!("{stem}.{target}.{ending}"), bytes }
 }
 
@@ -392,6 +395,24 @@ mod tests {
         assert_eq!(manifest.kernels[0].launches, [""; 0]);
         // Fills still launch grids, which leave green contexts as all device-side launches do.
         assert!(manifest.device_runtime.is_some());
+    }
+
+    #[test]
+    fn every_name_of_a_program_gives_names_of_images() {
+        let session = Session::new();
+        for (name, image) in [
+            ("a:3.toy", "a_3.cpu.so"),
+            ("C:\\x\\y.toy", "C__x_y.cpu.so"),
+            ("a\0b\nc.toy", "a_b_c.cpu.so"),
+            ("..", "...cpu.so"),
+            ("", ".cpu.so"),
+            ("é.toy", "é.cpu.so"),
+        ] {
+            let program = check(SourceMap::single(name, "kernel k() {}")).unwrap();
+            let bundle = build_cpu(&session, &program, &CpuOptions::portable()).unwrap();
+            assert_eq!(bundle.manifest().images[0].file, image, "{name:?}");
+            Artifact::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+        }
     }
 
     #[test]

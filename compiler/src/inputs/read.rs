@@ -9,7 +9,7 @@ use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
 use super::child::{self, End};
-use super::typed;
+use super::typed::{self, Look};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
 use crate::messages::Messages;
@@ -35,7 +35,7 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 /// As [`read()`].
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     keep_debug_information();
-    if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b") {
+    if is_bitcode(bytes) {
         fatal::install();
         warm_up();
         let read = || clean(name, bytes).map_err(|error| error.to_string());
@@ -44,7 +44,6 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
             End::Died(how) => Err(unreadable(name, &format!("the file is damaged ({how})"))),
         };
     }
-    shallow(name, bytes)?;
     let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
     // Damaged bitcode can end in a fatal error.
     fatal::caught("reading a module", move || clean(&owned_name, &owned)).map_err(|error| {
@@ -53,6 +52,10 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
             other => other,
         }
     })
+}
+
+fn is_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")
 }
 
 /// Reads a module, and a file that is not one, for the first time in this process. LLVM then registers destructors, under a
@@ -83,27 +86,16 @@ fn keep_debug_information() {
 /// ten thousand levels deep.
 pub(crate) const MAX_NESTING: usize = 500;
 
-/// Refuses text whose brackets nest too deep.
-fn shallow(name: &str, text: &[u8]) -> Result<()> {
-    let mut depth = 0_usize;
-    for (at, byte) in typed::code_bytes(text) {
-        match byte {
-            b'{' | b'[' | b'(' | b'<' => depth += 1,
-            b'}' | b']' | b')' | b'>' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_NESTING {
-            let before = &text[..at];
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
-            let place = place(name, line, Some(column as u32));
-            let message = format!(
-                "more than {MAX_NESTING} brackets are open here; write types and constants that nest less"
-            );
-            return Err(mistake(name, Some(place), message));
-        }
-    }
-    Ok(())
+/// The error for text whose brackets nest too deep, with the first of them.
+fn too_deep(name: &str, text: &[u8], at: usize) -> Error {
+    let before = &text[..at];
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
+    let place = place(name, line, Some(column as u32));
+    let message = format!(
+        "more than {MAX_NESTING} brackets are open here; write types and constants that nest less"
+    );
+    mistake(name, Some(place), message)
 }
 
 fn mistake(name: &str, place: Option<Place>, message: String) -> Error {
@@ -168,10 +160,13 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let context = Context::create();
     // Those that make reading fail come back as its message.
     let _messages = Messages::of(&context);
+    let look = if is_bitcode(bytes) { Look::default() } else { typed::look(bytes, MAX_NESTING) };
+    if let Some(at) = look.too_deep {
+        return Err(too_deep(name, bytes, at));
+    }
     let original = std::str::from_utf8(bytes).ok();
-    let text = original;
-    let is_typed = text.is_some_and(typed::is_typed);
-    let text = text.filter(|_| is_typed).map(typed::with_types);
+    let is_typed = look.is_typed && original.is_some();
+    let text = original.filter(|_| is_typed).map(typed::with_types);
     let bytes = text.as_deref().map_or(bytes, str::as_bytes);
     // A copy, because LLVM's text parser needs a NUL after the text, and copying adds one.
     let buffer = MemoryBuffer::create_from_memory_range_copy(bytes, name);

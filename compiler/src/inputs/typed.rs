@@ -23,13 +23,36 @@ use inkwell::values::{
     InstructionOpcode, InstructionValue,
 };
 
-/// Whether LLVM text has typed pointers: outside strings and comments, nothing else is written with `*`.
-pub(super) fn is_typed(text: &str) -> bool {
-    code_bytes(text.as_bytes()).any(|(_, byte)| byte == b'*')
+/// What one look at LLVM text shows.
+#[derive(Default)]
+pub(super) struct Look {
+    /// Whether it has typed pointers: outside strings and comments, nothing else is written with `*`.
+    pub(super) is_typed: bool,
+    /// The place of the first bracket inside too many others.
+    pub(super) too_deep: Option<usize>,
+}
+
+/// Looks at text, in which at most `max_nesting` brackets may be open.
+pub(super) fn look(text: &[u8], max_nesting: usize) -> Look {
+    let (mut look, mut depth) = (Look::default(), 0_usize);
+    for (at, byte) in code_bytes(text) {
+        match byte {
+            b'*' => look.is_typed = true,
+            b'{' | b'[' | b'(' | b'<' => {
+                depth += 1;
+                if depth > max_nesting {
+                    look.too_deep.get_or_insert(at);
+                }
+            }
+            b'}' | b']' | b')' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    look
 }
 
 /// The bytes outside strings and comments, with their places.
-pub(super) fn code_bytes(text: &[u8]) -> impl Iterator<Item = (usize, u8)> {
+fn code_bytes(text: &[u8]) -> impl Iterator<Item = (usize, u8)> {
     let (mut in_string, mut in_comment) = (false, false);
     let mut is_code = move |byte: u8| {
         match byte {
@@ -253,12 +276,14 @@ fn shuffle<'ctx>(
 
 #[cfg(test)]
 mod tests {
-    use super::{is_typed, with_types};
+    use super::{look, with_types};
 
     #[test]
     fn typed_text_is_told_by_its_pointers() {
-        assert!(is_typed("define void @f(i8* %p) {"));
-        assert!(!is_typed("define void @f(ptr %p) { ; i8*\n  call void asm \"*\", \"\"()"));
+        assert!(look(b"define void @f(i8* %p) {", 1).is_typed);
+        assert!(
+            !look(b"define void @f(ptr %p) { ; i8*\n  call void asm \"*\", \"\"()", 1).is_typed
+        );
     }
 
     #[test]

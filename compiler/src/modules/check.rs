@@ -1,12 +1,14 @@
 //! Checks of a module before any tool sees it: what the tools do not notice, or say less clearly.
 
 use gridlet_lang::arch::CudaArch;
+use gridlet_lang::ir::symbol;
+use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
 
 use super::kernels::{self, name};
 use super::{buffers, runtime};
 use crate::nvvm::legacy::foreign_layout;
-use crate::nvvm::legacy::llvm::{Module, Value};
+use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 
 /// Functions of the first interface, before CUDA 12.
 const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
@@ -42,6 +44,42 @@ pub(super) fn kernels(module: Module<'_>) -> Result<(), String> {
         );
     }
     Ok(())
+}
+
+/// The names that Gridlet or CUDA give to something else.
+pub(super) fn reserved(module: Module<'_>) -> Vec<Finding<'_>> {
+    // Other compilers give kernels names with `__`, as Clang does for OpenMP.
+    let is_free = |name: &str| {
+        name.starts_with("__")
+            && !["__gridlet_", "__nv_", "__cuda"].iter().any(|own| name.starts_with(own))
+    };
+    // A module that Gridlet wrote has the functions that it adds, and then the record too.
+    let is_written = module.variables().into_iter().any(|it| name(it) == LOST_LAUNCH_RECORD);
+    let is_gridlets = |name: &str| {
+        name.starts_with("__gridlet_")
+            || name.starts_with("gridlet_cpu_")
+            || (name.starts_with("own.gridlet.") && !is_written)
+    };
+    let is_record = |variable: Value<'_>| {
+        name(variable) == LOST_LAUNCH_RECORD
+            && variable.ty().shape() == Shape::Pointer(u32::from(super::GLOBAL))
+            && super::layout::extent(variable.value_type()).is_some_and(|extent| extent.size == 16)
+    };
+    let functions = module.functions().into_iter().filter(|function| {
+        let symbol = name(*function);
+        match kernels::is_kernel(*function) {
+            true => symbol::is_reserved(&symbol) && !is_free(&symbol),
+            false => is_gridlets(&symbol),
+        }
+    });
+    let variables = module.variables().into_iter();
+    let variables =
+        variables.filter(|variable| is_gridlets(&name(*variable)) && !is_record(*variable));
+    let finding = |at| Finding {
+        at: Some(at),
+        message: format!("the name `{}` is reserved for Gridlet and CUDA; rename it", name(at)),
+    };
+    functions.chain(variables).map(finding).collect()
 }
 
 /// Something that is wrong with a module.

@@ -109,7 +109,9 @@ impl<'ctx> Own<'ctx> {
 
     /// `sources` has the module's text.
     fn new(module: Module<'ctx>, name: &str, mut sources: SourceMap) -> Result<Self> {
-        library::refuse(name, &sources, depth::check(llvm::Module::new(&module)))?;
+        let view = llvm::Module::new(&module);
+        library::refuse(name, &sources, depth::check(view))?;
+        library::refuse(name, &sources, check::reserved(view))?;
         nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
             .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
         let functions = module.get_functions();

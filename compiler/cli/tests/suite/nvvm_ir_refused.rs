@@ -142,3 +142,92 @@ define ptx_kernel void @start() {
     let all = messages("define bogus");
     assert_eq!((&all[0]["line"], &all[0]["column"]), (&1.into(), &8.into()));
 }
+
+/// `start` launches `child`.
+const LAUNCHING: &str = "\
+%struct.dim3 = type { i32, i32, i32 }
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+define ptx_kernel void @child(i32 %n) {
+  ret void
+}
+define ptx_kernel void @start() {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
+  %none = icmp eq ptr %b, null
+  br i1 %none, label %end, label %launch
+launch:
+  store i32 7, ptr %b
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  br label %end
+end:
+  ret void
+}
+";
+
+#[test]
+fn names_of_gridlet_and_cuda_are_refused() {
+    assert_eq!(check(LAUNCHING).status, 0);
+    let kernels = ["__gridlet_lost_launches", "malloc", "cudaMalloc", "A7", "gridlet_cpu_kernels"];
+    let kernels = kernels.map(|name| (name, LAUNCHING.replace("@child", &format!("@{name}")), 4));
+    let others = [
+        ("__gridlet_lost_launches", "define void @__gridlet_lost_launches() {\n  ret void\n}\n"),
+        ("__gridlet_lost_launches", "@__gridlet_lost_launches = addrspace(1) global i32 0\n"),
+        (
+            "__gridlet_lost_launches",
+            "@__gridlet_lost_launches = global [4 x i32] zeroinitializer\n",
+        ),
+        (
+            "own.gridlet.record_lost_launch",
+            "define void @own.gridlet.record_lost_launch(i32 %x) {\n  ret void\n}\n",
+        ),
+    ];
+    let others = others.map(|(name, text)| (name, format!("{LAUNCHING}{text}"), 18));
+    for (name, text, line) in kernels.into_iter().chain(others) {
+        for call in
+            [&["check", "FILE"][..], &["layout", "FILE"], &["build", "FILE", "--arch", "cpu"]]
+        {
+            let refused = gridlet(&text, call);
+            assert_eq!(refused.status, 1, "{refused:?}");
+            let said =
+                format!("error: a.ll:{line}: the name `{name}` is reserved for Gridlet and CUDA");
+            assert!(refused.stderr.starts_with(&said), "{}", refused.stderr);
+        }
+    }
+    // The record itself, and names of other compilers.
+    let record = "@__gridlet_lost_launches = addrspace(1) externally_initialized global [4 x i32] zeroinitializer\n";
+    let fine =
+        [format!("{LAUNCHING}{record}"), LAUNCHING.replace("@child", "@__omp_offloading_main")];
+    for text in fine {
+        let fine = check(&text);
+        assert_eq!((fine.status, fine.stderr.as_str()), (0, ""), "{text}");
+    }
+}
+
+/// A target that is named twice counts once.
+#[test]
+fn a_target_may_be_named_twice() {
+    for (arch, emit, files) in [
+        ("cpu,cpu", "bundle", &["a.gridlet"][..]),
+        ("sm_90,sm_90,cpu,sm_90", "bundle", &["a.gridlet"]),
+        ("sm_90,sm_90", "ptx", &["a.ptx"]),
+        ("cpu,sm_90,cpu", "nvvm", &["a.cpu.ll", "a.sm_90.ll"]),
+    ] {
+        let folder = folder();
+        for (name, text) in [("a.ll", LAUNCHING), ("a.grid", "kernel k(p: *mut u32) { *p = 1; }\n")]
+        {
+            fs::write(folder.path().join(name), text).unwrap();
+            let out = folder.path().join("out");
+            fs::create_dir(&out).unwrap();
+            let build = ["build", name, "--arch", arch, "--emit", emit, "-o", "out"];
+            let built = Gridlet::new(&folder).run(&build);
+            assert_eq!((built.status, built.stderr.as_str()), (0, ""), "{name} {arch}");
+            let mut found: Vec<String> = fs::read_dir(&out)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            found.sort();
+            assert_eq!(found, files, "{name} {arch}");
+            fs::remove_dir_all(out).unwrap();
+        }
+    }
+}

@@ -98,6 +98,7 @@ pub struct Place {
     pub column: Option<u32>,
 }
 
+#[cfg(feature = "llvm")]
 impl Mistake {
     /// A mistake in the input `name`.
     pub(crate) fn new(name: &str, place: Option<Place>, message: String) -> Self {

@@ -25,7 +25,7 @@ use inkwell::values::{
     FunctionValue, IntValue, PointerValue, StructValue,
 };
 
-use super::{complete, kernels, local};
+use super::{complete, kernels, local, runtime};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
 use crate::nvvm::legacy::llvm::{self, Meta};
@@ -272,6 +272,10 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     /// Checks a launch, and gives the offset of each argument in the parameter buffer.
     fn check(&self, launch: &Launch<'ctx>) -> Result<Vec<u64>> {
         let view = llvm::Module::new(self.module);
+        let mut declared = runtime::declared(view).into_iter();
+        if let Some(wrong) = declared.find_map(|(it, known)| runtime::wrong_signature(it, known)) {
+            return Err(yours(wrong));
+        }
         let wanted = launch.kernel.as_value_ref();
         let kernel = view.functions().into_iter().find(|known| known.raw() == wanted);
         let name = launch.kernel.get_name().to_string_lossy().into_owned();

@@ -398,7 +398,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         let [ok, end] =
             ["launch.ok", "launch.end"].map(|name| context.append_basic_block(function, name));
         let before = builder.get_insert_block();
-        // NULL: the pool of pending launches is full.
+        // NULL: the pool of pending launches is full, as CUDA documents it. GPUs and the CPU device fail the launch instead.
         let is_full = builder.build_is_null(buffer, "is_full")?;
         builder.build_conditional_branch(is_full, end, ok)?;
 

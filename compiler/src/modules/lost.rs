@@ -69,7 +69,8 @@ pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
 }
 
 /// Records failures of the launches whose status is dropped. A buffer that is NULL is a failure where the module tests for it, or
-/// may do so where that is not seen, because it then skips the launch. `sources` starts with the module's text. Gives whether [`super::complete::add_functions`] must follow.
+/// may do so where that is not seen, because it then skips the launch. `sources` starts with the module's text. Gives whether
+/// [`super::complete::add_functions`] must follow.
 pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     let record = symbol::internal(RECORD_LOST_LAUNCH);
     let has_record =

@@ -1,5 +1,5 @@
-//! Arguments that point to memory that a child grid cannot reach, in programs of other front ends. In the language, the
-//! checker finds them with the positions of its expressions.
+//! Arguments that point to memory that a child grid cannot reach. In the language, the checker finds most of them with the positions
+//! of its expressions; here are those that it cannot see, such as an address that was a number, and those of other front ends.
 
 use super::guards::stored_once;
 use super::{Function, GEOMETRY_DYNAMIC_SHARED, InstKind, Module, Operand, Space};

@@ -20,7 +20,7 @@ pub(crate) fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Made<Modul
     let pointer = context.ptr_type(AddressSpace::default());
     let (word, byte) = (context.i32_type(), context.i8_type());
     let number = |value| word.const_int(value, false);
-    let lines = SourceLines::new(&module, "own.toy");
+    let lines = SourceLines::new(&module, "own.toy")?;
 
     let child = new_kernel(&module, &builder, "child", &[pointer.into(), byte.into()])?;
     lines.at(&builder, 2)?;

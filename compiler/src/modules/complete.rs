@@ -5,7 +5,7 @@ use gridlet_lang::launch::cdp::symbols::{
     AWAIT_TURN, END_TURN, IN_TURN, INSIDE, NamedStream, OPEN_TURNS, RuntimeFunction, TURNS,
     called_in_turn,
 };
-use gridlet_lang::launch::{LaunchOptions, LaunchStrategy, RECORD_LOST_LAUNCH};
+use gridlet_lang::launch::{LOST_LAUNCH_RECORD, LaunchOptions, LaunchStrategy, RECORD_LOST_LAUNCH};
 use gridlet_lang::program::check;
 use gridlet_lang::source::SourceMap;
 use inkwell::attributes::AttributeLoc;
@@ -16,6 +16,7 @@ use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
 
+use super::declare::free;
 use super::launch::building;
 use super::{kernels, runtime};
 use crate::codegen::{self, GpuModuleOptions};
@@ -36,13 +37,21 @@ pub(super) fn is_turn(symbol: &str) -> bool {
         || TURN_FUNCTIONS.iter().any(|turn| symbol::internal(turn) == symbol)
 }
 
-/// Adds the functions to a module with emitted launches. If one launches into the tail stream, the lanes of a warp take turns in the
-/// device runtime.
-pub(super) fn complete(module: &Module<'_>, has_tail: bool) -> Result<()> {
+/// Whether the functions for emitted launches are in a module.
+pub(super) fn is_complete(module: &Module<'_>) -> bool {
+    let record = module.get_function(&symbol::internal(RECORD_LOST_LAUNCH));
+    record.is_some_and(|record| record.count_basic_blocks() > 0)
+}
+
+/// Adds the functions to a module with emitted launches, unless it has them. If one launches into the tail stream, the lanes of a warp
+/// take turns in the device runtime.
+pub(super) fn complete(module: &Module<'_>) -> Result<()> {
     let is_recorded = module.get_function(&symbol::internal(RECORD_LOST_LAUNCH)).is_some();
-    if !has_tail && !is_recorded {
+    let has_tail = lacks_turns(module);
+    if is_complete(module) || !has_tail && !is_recorded {
         return Ok(());
     }
+    free(module, LOST_LAUNCH_RECORD, "Gridlet's record of lost launches")?;
     if has_tail {
         add_turns(module)?;
     }

@@ -1,14 +1,15 @@
 //! Kernels and thread indices for modules that are built through inkwell.
 
 use inkwell::basic_block::BasicBlock;
-use inkwell::builder::{Builder, BuilderError};
+use inkwell::builder::Builder;
 use inkwell::module::Module;
-use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue};
 
 use super::kernels;
 use super::launch::{building, mark_kernel, yours};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::nvvm::legacy::llvm;
 
 /// A kernel with an empty block.
 #[derive(Clone, Debug)]
@@ -25,7 +26,8 @@ pub struct NewKernel<'ctx> {
 /// Adds a kernel to a module, marked as one for both dialects, and puts the builder into its first block, without a debug location.
 ///
 /// # Errors
-/// [`crate::Error::Invalid`] if PTX cannot spell the name, or the module has a function or variable of that name.
+/// [`crate::Error::Invalid`] if PTX cannot spell the name, the module has a function or variable of that name, or a parameter is
+/// metadata.
 pub fn new_kernel<'ctx>(
     module: &Module<'ctx>,
     builder: &Builder<'ctx>,
@@ -38,6 +40,12 @@ pub fn new_kernel<'ctx>(
     if module.get_function(name).is_some() || module.get_global(name).is_some() {
         return Err(yours(format!("there are two `{name}`; a kernel needs a name of its own")));
     }
+    let is_metadata = |ty: &BasicMetadataTypeEnum<'_>| ty.is_metadata_type();
+    if let Some(at) = parameters.iter().position(is_metadata) {
+        return Err(yours(format!(
+            "kernel `{name}`: parameter {at} has LLVM's metadata type, which has no values at run time; give it another type"
+        )));
+    }
     let context = module.get_context();
     let function = module.add_function(name, context.void_type().fn_type(parameters, false), None);
     mark_kernel(function);
@@ -47,10 +55,41 @@ pub fn new_kernel<'ctx>(
     Ok(NewKernel { function, entry, parameters: function.get_param_iter().collect() })
 }
 
+/// The function of a name and a type, which is declared if the module lacks it. `whose` says whose function it is.
+///
+/// # Errors
+/// [`crate::Error::Invalid`] if the name means something else in the module.
+pub(super) fn callee<'ctx>(
+    module: &Module<'ctx>,
+    name: &str,
+    ty: FunctionType<'ctx>,
+    whose: &str,
+) -> Result<FunctionValue<'ctx>> {
+    if let Some(known) = module.get_function(name).filter(|known| known.get_type() == ty) {
+        return Ok(known);
+    }
+    let wanted = ty.print_to_string().to_string();
+    free(module, name, &format!("{whose}, of the type `{wanted}`"))?;
+    Ok(module.add_function(name, ty, None))
+}
+
+/// Checks that the module gives a name no meaning, because it is that of `what`.
+pub(super) fn free(module: &Module<'_>, name: &str, what: &str) -> Result<()> {
+    let view = llvm::Module::new(module);
+    let found = [view.functions(), view.variables(), view.aliases(), view.resolvers()].concat();
+    let found = found.into_iter().find(|known| kernels::name(*known) == name);
+    let Some(found) = found else { return Ok(()) };
+    let ty = found.value_type().print();
+    Err(yours(format!(
+        "the module has a `{name}` of the type `{ty}`, but the name is that of {what}; rename yours"
+    )))
+}
+
 /// Emits the index of the thread in its grid along an axis, 0, 1 or 2: an `i32`.
 ///
 /// # Errors
-/// [`crate::Error::Invalid`] if there is no such axis, or the builder has no position.
+/// [`crate::Error::Invalid`] if there is no such axis, the builder has no position, or the module has LLVM's intrinsics with
+/// another type.
 pub fn thread_index<'ctx>(
     module: &Module<'ctx>,
     builder: &Builder<'ctx>,
@@ -61,15 +100,10 @@ pub fn thread_index<'ctx>(
     let word = module.get_context().i32_type();
     let register = |name: &str| {
         let name = format!("llvm.nvvm.read.ptx.sreg.{name}.{axis}");
-        let function = module.get_function(&name);
-        let function =
-            function.unwrap_or_else(|| module.add_function(&name, word.fn_type(&[], false), None));
-        let call = builder.build_call(function, &[], "")?;
-        Ok::<_, BuilderError>(call.try_as_basic_value().unwrap_basic().into_int_value())
+        let function = callee(module, &name, word.fn_type(&[], false), "an intrinsic of LLVM")?;
+        let call = builder.build_call(function, &[], "").map_err(building)?;
+        Ok::<_, Error>(call.try_as_basic_value().unwrap_basic().into_int_value())
     };
-    let emit = || {
-        let first = builder.build_int_mul(register("ctaid")?, register("ntid")?, "first")?;
-        builder.build_int_add(first, register("tid")?, "index")
-    };
-    emit().map_err(building)
+    let first = builder.build_int_mul(register("ctaid")?, register("ntid")?, "first");
+    builder.build_int_add(first.map_err(building)?, register("tid")?, "index").map_err(building)
 }

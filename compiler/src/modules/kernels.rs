@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use gridlet_lang::ir::LaunchBounds;
+use gridlet_lang::ir::{LaunchBounds, symbol};
 use gridlet_lang::launch::cdp::symbols::{RuntimeFunction, runtime_function};
 use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::{LLVMCallConv, LLVMOpcode};
@@ -34,6 +34,11 @@ pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
     if name.is_empty() {
         return Some("a kernel has no name; give it one".into());
+    }
+    if symbol::is_predefined(name) {
+        return Some(format!(
+            "PTX has a meaning of its own for the name of the kernel `{name}`; rename it"
+        ));
     }
     if name.bytes().all(is_plain) && !name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;

@@ -19,19 +19,17 @@ use inkwell::IntPredicate;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::ContextRef;
 use inkwell::module::Module;
-use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
+use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum, StructType};
 use inkwell::values::{
     AsValueRef as _, BasicMetadataValueEnum, BasicValue as _, BasicValueEnum, CallSiteValue,
     FunctionValue, IntValue, PointerValue, StructValue,
 };
 
-use super::{complete, kernels, local, runtime};
+use super::declare::callee;
+use super::{complete, files, kernels, lines, local};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
 use crate::nvvm::legacy::llvm::{self, Meta};
-
-/// The named metadata with the files of the caller's positions.
-pub(super) const SOURCES: &str = "gridlet.sources";
 
 /// The metadata of a call with the position that the caller gave: a file and a line.
 const POSITION: &str = "gridlet.position";
@@ -92,8 +90,7 @@ pub struct Launch<'ctx> {
     block: Vec<IntValue<'ctx>>,
     shared: Option<IntValue<'ctx>>,
     stream: LaunchStream<'ctx>,
-    file: String,
-    line: u32,
+    place: Option<(String, u32)>,
 }
 
 impl<'ctx> Launch<'ctx> {
@@ -106,8 +103,7 @@ impl<'ctx> Launch<'ctx> {
             block: vec![],
             shared: None,
             stream: LaunchStream::Default,
-            file: String::new(),
-            line: 0,
+            place: None,
         }
     }
 
@@ -135,11 +131,12 @@ impl<'ctx> Launch<'ctx> {
         self
     }
 
-    /// The position in the caller's own source, for the report of a lost launch and for errors. Lines count from 1. Otherwise it
-    /// is that of the builder's debug location.
+    /// The position in the caller's own source, for the report of a lost launch and for errors. Otherwise it is that of the
+    /// builder's debug location. [`Launches::emit`] refuses the files and lines that [`SourceLines`] refuses.
+    ///
+    /// [`SourceLines`]: super::SourceLines
     pub fn at(mut self, file: &str, line: u32) -> Self {
-        self.file = file.into();
-        self.line = line;
+        self.place = Some((file.into(), line));
         self
     }
 }
@@ -149,28 +146,37 @@ impl<'ctx> Launch<'ctx> {
 pub struct Launches<'m, 'ctx> {
     module: &'m Module<'ctx>,
     arch: CudaArch,
-    files: Vec<String>,
-    has_tail: bool,
 }
 
 impl<'m, 'ctx> Launches<'m, 'ctx> {
     /// The launches of a module for an architecture, on which the device runtime's names depend.
     pub fn new(module: &'m Module<'ctx>, arch: CudaArch) -> Self {
-        Launches { module, arch, files: vec![], has_tail: false }
+        Launches { module, arch }
     }
 
-    /// Emits a launch at the builder's position, the end of a block, and leaves the builder behind it. If the launch
-    /// fails, it is recorded for the host.
+    /// Emits a launch at the builder's position, the end of a block without a terminator. If the launch fails, it is recorded for
+    /// the host.
+    ///
+    /// It ends that block, and leaves the builder at the end of a new one, in which the code behind the launch goes. A `phi` for a
+    /// branch from there must name this block: `builder.get_insert_block()`.
+    ///
+    /// A launch passes integers, floating-point numbers, vectors, structs, arrays and pointers; integers have 1, 8, 16, 32, 64 or 128
+    /// bits.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the function is not a kernel, an argument or an extent has another type than its parameter,
-    /// the parameters take more than 4,096 bytes, or a constant extent or the shared memory is one that no launch can have.
+    /// the parameters take more than 4,096 bytes, a constant extent or the shared memory is one that no launch can have, the module
+    /// gives a name of the device runtime another meaning, or its launches are complete.
     pub fn emit(&mut self, builder: &Builder<'ctx>, launch: &Launch<'ctx>) -> Result<()> {
-        let (file, line) = place(builder, launch).unwrap_or_default();
-        let file = self.file(&file);
-        let (status, function) = self.attempt(builder, launch, false)?;
         let context = self.module.get_context();
         let word = context.i32_type();
+        let types: [BasicMetadataTypeEnum<'_>; 3] = [word.into(); 3];
+        let ty = context.void_type().fn_type(&types, false);
+        let record = callee(self.module, &symbol::internal(RECORD_LOST_LAUNCH), ty, GRIDLETS)
+            .map_err(|error| located(error, builder, launch))?;
+        let (status, function) = self.attempt(builder, launch, false)?;
+        let (file, line) = place(builder, launch).unwrap_or_default();
+        let file = files::number(self.module, &file)?;
         let emit = || {
             let [lost, next] = ["launch.lost", "launch.next"]
                 .map(|name| context.append_basic_block(function, name));
@@ -180,9 +186,6 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             builder.position_at_end(lost);
             let numbers = [file, line].map(|at| word.const_int(u64::from(at), false).into());
             let arguments = [status.into(), numbers[0], numbers[1]];
-            let types: [BasicMetadataTypeEnum<'_>; 3] = [word.into(); 3];
-            let record =
-                self.declare(RECORD_LOST_LAUNCH, context.void_type().fn_type(&types, false));
             builder.build_call(record, &arguments, "")?;
             builder.build_unconditional_branch(next)?;
             builder.position_at_end(next);
@@ -204,37 +207,39 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         self.attempt(builder, launch, true).map(|(status, _)| status)
     }
 
-    /// Completes the launches: adds the functions that they call. A module is not valid before.
+    /// Completes the launches of the module, also those of other `Launches`: adds the functions that they call. A module with
+    /// launches of [`Launches::emit`] is not valid before, and no launch can follow.
     ///
     /// # Errors
-    /// Only internal ones.
+    /// [`Error::Invalid`] if the module uses a name of Gridlet's for something else.
     pub fn finish(self) -> Result<()> {
+        complete::complete(self.module)
+    }
+
+    /// The functions that a launch calls.
+    fn runtime(&self) -> Result<Runtime<'ctx>> {
         let context = self.module.get_context();
-        for file in &self.files {
-            let name = context.metadata_string(file);
-            self.module
-                .add_global_metadata(SOURCES, &context.metadata_node(&[name.into()]))
-                .map_err(|error| Error::internal("modules", error.to_string()))?;
+        let (word, pointer) = (context.i32_type(), context.ptr_type(AddressSpace::default()));
+        let fields: [BasicTypeEnum<'_>; 3] = [word.into(); 3];
+        let known = self.module.get_struct_type(DIM3_STRUCT);
+        let dim3 = known.unwrap_or_else(|| context.opaque_struct_type(DIM3_STRUCT));
+        if dim3.is_opaque() {
+            dim3.set_body(&fields, false);
         }
-        complete::complete(self.module, self.has_tail)
-    }
-
-    /// The number of a file in the record of lost launches. File 0 is the module itself.
-    fn file(&mut self, name: &str) -> u32 {
-        if name.is_empty() {
-            return 0;
+        if dim3.is_packed() || dim3.get_field_types() != fields {
+            return Err(yours(format!(
+                "the module has a struct `{DIM3_STRUCT}` that is not `{{ i32, i32, i32 }}`, as CUDA's of that name is; rename yours"
+            )));
         }
-        let known = self.files.iter().position(|file| file == name);
-        let at = known.unwrap_or_else(|| {
-            self.files.push(name.into());
-            self.files.len() - 1
-        });
-        at as u32 + 1
-    }
-
-    fn declare(&self, name: &str, ty: FunctionType<'ctx>) -> FunctionValue<'ctx> {
-        let name = symbol::internal(name);
-        self.module.get_function(&name).unwrap_or_else(|| self.module.add_function(&name, ty, None))
+        let abi = DeviceRuntimeAbi::for_arch(self.arch);
+        let function = |function, ty| {
+            callee(self.module, &abi.symbol(function), ty, "a function of CUDA's device runtime")
+        };
+        let ty = pointer.fn_type(&[pointer.into(), dim3.into(), dim3.into(), word.into()], false);
+        let get_buffer = function(RuntimeFunction::GetParameterBuffer, ty)?;
+        let ty = word.fn_type(&[pointer.into(), pointer.into()], false);
+        let launch_device = function(RuntimeFunction::LaunchDevice, ty)?;
+        Ok(Runtime { dim3, get_buffer, launch_device })
     }
 
     /// Emits the attempt, and gives its status and the function around it. `keeps_position`: see [`keep_position`].
@@ -245,6 +250,14 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         keeps_position: bool,
     ) -> Result<(IntValue<'ctx>, FunctionValue<'ctx>)> {
         let attempt = || {
+            if let Some((file, line)) = &launch.place {
+                lines::check(file, *line)?;
+            }
+            if complete::is_complete(self.module) {
+                return Err(yours(
+                    "the launches of the module are complete; call `Launches::finish` after the last launch",
+                ));
+            }
             let offsets = self.check(launch)?;
             let block = builder.get_insert_block();
             let place = block.and_then(|block| Some((block, block.get_parent()?)));
@@ -253,29 +266,18 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             if block.get_terminator().is_some() {
                 return Err(yours("the builder is not at the end of an open block"));
             }
+            let runtime = self.runtime()?;
             let status = self
-                .calls(builder, launch, function, &offsets, keeps_position)
+                .calls(builder, launch, function, &offsets, &runtime, keeps_position)
                 .map_err(building)?;
             Ok((status, function))
         };
-        let made = attempt().map_err(|error| match (error, place(builder, launch)) {
-            (Error::Invalid(why), Some((file, line))) if !file.is_empty() => {
-                let why = why.strip_prefix(YOURS).unwrap_or(&why);
-                yours(format!("{file}:{line}: {why}"))
-            }
-            (other, _) => other,
-        })?;
-        self.has_tail |= launch.stream == LaunchStream::Tail;
-        Ok(made)
+        attempt().map_err(|error| located(error, builder, launch))
     }
 
     /// Checks a launch, and gives the offset of each argument in the parameter buffer.
     fn check(&self, launch: &Launch<'ctx>) -> Result<Vec<u64>> {
         let view = llvm::Module::new(self.module);
-        let mut declared = runtime::declared(view).into_iter();
-        if let Some(wrong) = declared.find_map(|(it, known)| runtime::wrong_signature(it, known)) {
-            return Err(yours(wrong));
-        }
         let wanted = launch.kernel.as_value_ref();
         let kernel = view.functions().into_iter().find(|known| known.raw() == wanted);
         let name = launch.kernel.get_name().to_string_lossy().into_owned();
@@ -330,6 +332,14 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         if words.into_iter().any(|value| value.get_type().get_bit_width() != 32) {
             return Err(yours("the extents and the shared memory of a launch are `i32`"));
         }
+        if let LaunchStream::Handle(handle) = launch.stream
+            && handle.get_type().get_address_space() != AddressSpace::default()
+        {
+            return Err(yours(format!(
+                "the handle of a stream is a `ptr`, but that of this launch is a `{}`",
+                handle.get_type().print_to_string().to_string()
+            )));
+        }
         let constant = |value: &IntValue<'ctx>| value.get_zero_extended_constant().map(i128::from);
         let sizes = |values: &[IntValue<'ctx>]| values.iter().map(constant).collect::<Vec<_>>();
         let bounds = kernels::launch_bounds(kernel).map(|bounds| (&*name, bounds.max_threads));
@@ -352,33 +362,14 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         launch: &Launch<'ctx>,
         function: FunctionValue<'ctx>,
         offsets: &[u64],
+        runtime: &Runtime<'ctx>,
         keeps_position: bool,
     ) -> std::result::Result<IntValue<'ctx>, BuilderError> {
         let context = self.module.get_context();
         let (word, wide) = (context.i32_type(), context.i64_type());
         let pointer = context.ptr_type(AddressSpace::default());
-        let dim3 = self.module.get_struct_type(DIM3_STRUCT).unwrap_or_else(|| {
-            let ty = context.opaque_struct_type(DIM3_STRUCT);
-            ty.set_body(&[word.into(), word.into(), word.into()], false);
-            ty
-        });
-        let abi = DeviceRuntimeAbi::for_arch(self.arch);
-        let runtime = |function, ty| {
-            let name = abi.symbol(function);
-            self.module
-                .get_function(&name)
-                .unwrap_or_else(|| self.module.add_function(&name, ty, None))
-        };
-        let get_buffer = runtime(
-            RuntimeFunction::GetParameterBuffer,
-            pointer.fn_type(&[pointer.into(), dim3.into(), dim3.into(), word.into()], false),
-        );
-        let launch_device = runtime(
-            RuntimeFunction::LaunchDevice,
-            word.fn_type(&[pointer.into(), pointer.into()], false),
-        );
         let extents = |given: &[IntValue<'ctx>]| {
-            let mut value: StructValue<'ctx> = dim3.get_undef();
+            let mut value: StructValue<'ctx> = runtime.dim3.get_undef();
             for axis in 0..3 {
                 let extent = given.get(axis as usize).copied();
                 let extent = extent.unwrap_or_else(|| word.const_int(1, false));
@@ -393,7 +384,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             extents(&launch.block)?.into(),
             launch.shared.unwrap_or_else(|| word.const_zero()).into(),
         ];
-        let buffer_call = builder.build_call(get_buffer, &arguments, "buffer")?;
+        let buffer_call = builder.build_call(runtime.get_buffer, &arguments, "buffer")?;
         let buffer = buffer_call.try_as_basic_value().unwrap_basic().into_pointer_value();
         let [ok, end] =
             ["launch.ok", "launch.end"].map(|name| context.append_basic_block(function, name));
@@ -419,7 +410,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             LaunchStream::Handle(handle) => handle,
         };
         let status =
-            builder.build_call(launch_device, &[buffer.into(), stream.into()], "status")?;
+            builder.build_call(runtime.launch_device, &[buffer.into(), stream.into()], "status")?;
         if let (true, Some(at)) = (keeps_position, place(builder, launch)) {
             [buffer_call, status].into_iter().for_each(|call| keep_position(call, context, &at));
         }
@@ -436,10 +427,32 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     }
 }
 
+/// The functions of the device runtime that a launch calls.
+struct Runtime<'ctx> {
+    dim3: StructType<'ctx>,
+    get_buffer: FunctionValue<'ctx>,
+    launch_device: FunctionValue<'ctx>,
+}
+
+/// Whose functions Gridlet's own are, for messages.
+const GRIDLETS: &str = "a function of Gridlet";
+
+/// A mistake of the caller, with the position of the launch.
+fn located(error: Error, builder: &Builder<'_>, launch: &Launch<'_>) -> Error {
+    let place = place(builder, launch).filter(|(file, line)| lines::check(file, *line).is_ok());
+    match (error, place) {
+        (Error::Invalid(why), Some((file, line))) => {
+            let why = why.strip_prefix(YOURS).unwrap_or(&why);
+            yours(format!("{file}:{line}: {why}"))
+        }
+        (other, _) => other,
+    }
+}
+
 /// The position of a launch: the caller's, otherwise that of the builder's instructions.
 fn place(builder: &Builder<'_>, launch: &Launch<'_>) -> Option<(String, u32)> {
-    if launch.line > 0 || !launch.file.is_empty() {
-        return Some((launch.file.clone(), launch.line));
+    if launch.place.is_some() {
+        return launch.place.clone();
     }
     let at = llvm::builder_position(builder).filter(|at| !at.file.is_empty())?;
     Some((at.file, at.line))

@@ -9,7 +9,7 @@ use inkwell::module::Module;
 
 use super::check::{self, Finding};
 use super::positions::{self, Mentions, Positions};
-use super::{depth, kernels, source_files};
+use super::{depth, files, kernels};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::inputs::read;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
@@ -32,7 +32,7 @@ impl<'ctx> Library<'ctx> {
         let module = read(context, name, bytes)?;
         let mut sources = SourceMap::single(name, text(&module, bytes));
         refuse(name, &sources, depth::check(llvm::Module::new(&module)))?;
-        Mentions::of(llvm::Module::new(&module)).add_to(&mut sources, source_files(&module));
+        Mentions::of(llvm::Module::new(&module)).add_to(&mut sources, files::all(&module));
         Ok(Library { name: name.into(), module, sources: Arc::new(sources) })
     }
 

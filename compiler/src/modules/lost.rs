@@ -15,11 +15,11 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue, PointerValue};
 
 use super::kernels::name;
-use super::launch::{SOURCES, building, given_position};
+use super::launch::{building, given_position};
 use super::positions::Positions;
 use super::variables::source;
-use super::{positions, reads, runtime};
-use crate::error::{Error, Result};
+use super::{files, positions, reads, runtime};
+use crate::error::Result;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
 /// Records a status that is not 0. It is a function because LLVM's C interface cannot split a block.
@@ -83,7 +83,7 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     if dropped.is_empty() {
         return Ok(false);
     }
-    let mut places = Places::of(module, sources);
+    let places = Places::of(module, sources);
     let noted: Vec<_> = dropped
         .into_iter()
         .map(|(call, known)| Ok((call, known, places.of_call(call)?)))
@@ -178,41 +178,25 @@ struct Places<'a, 'ctx> {
     module: &'a Module<'ctx>,
     sources: &'a SourceMap,
     lines: Positions,
-    files: Vec<String>,
 }
 
 impl<'a, 'ctx> Places<'a, 'ctx> {
     fn of(module: &'a Module<'ctx>, sources: &'a SourceMap) -> Self {
-        let lines = Positions::of(sources);
-        Places { module, sources, lines, files: super::source_files(module) }
+        Places { module, sources, lines: Positions::of(sources) }
     }
 
-    fn of_call(&mut self, call: Value<'_>) -> Result<Place> {
+    fn of_call(&self, call: Value<'_>) -> Result<Place> {
         if let Some((file, line)) = given_position(self.module, call) {
-            return Ok((self.file(&file)?, line));
+            return Ok((files::number(self.module, &file)?, line));
         }
         if let Some(position) = positions::position(call) {
-            return Ok((self.file(&position.file)?, position.line));
+            return Ok((files::number(self.module, &position.file)?, position.line));
         }
         let function = call.function();
         let symbol = function.map(name).unwrap_or_default();
         let lines = function.map(|function| self.lines.instructions(&symbol, function));
         let span = lines.and_then(|lines| lines.get(&call).copied());
         Ok((0, self.sources.line(span.unwrap_or_else(|| self.lines.first_line(&symbol)))))
-    }
-
-    /// The number of a file; the module itself is 0.
-    fn file(&mut self, name: &str) -> Result<u32> {
-        if let Some(at) = self.files.iter().position(|known| known == name) {
-            return Ok(at as u32 + 1);
-        }
-        let context = self.module.get_context();
-        let node = context.metadata_node(&[context.metadata_string(name).into()]);
-        self.module
-            .add_global_metadata(SOURCES, &node)
-            .map_err(|error| Error::internal("modules", error.to_string()))?;
-        self.files.push(name.into());
-        Ok(self.files.len() as u32)
     }
 }
 

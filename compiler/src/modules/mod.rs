@@ -25,6 +25,7 @@ mod check;
 mod complete;
 mod declare;
 mod depth;
+mod files;
 mod import;
 mod kernels;
 mod launch;
@@ -52,7 +53,6 @@ use gridlet_lang::source::{FileId, Known, SourceMap};
 use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Module;
-use inkwell::values::BasicMetadataValueEnum;
 
 use crate::disk;
 use crate::error::{Error, Result};
@@ -133,7 +133,7 @@ impl<'ctx> Own<'ctx> {
             }
         }
         let view = llvm::Module::new(&module);
-        Mentions::of(view).add_to(&mut sources, source_files(&module));
+        Mentions::of(view).add_to(&mut sources, files::all(&module));
         let sources = Arc::new(sources);
         check::kernels(view).map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         let imported = import::import(view, Arc::clone(&sources))?;
@@ -258,19 +258,6 @@ pub fn at(name: &str, error: Error) -> Error {
         }
         other => other,
     }
-}
-
-/// The files of positions in the record of lost launches, after the module's own.
-fn source_files(module: &Module<'_>) -> Vec<String> {
-    let nodes = module.get_global_metadata(launch::SOURCES).into_iter();
-    let parts = nodes.flat_map(|node| node.get_node_values().unwrap_or_default());
-    let name = |part| match part {
-        BasicMetadataValueEnum::MetadataValue(name) => {
-            Some(String::from_utf8_lossy(name.get_string_value().unwrap_or_default()).into_owned())
-        }
-        _ => None,
-    };
-    parts.filter_map(name).collect()
 }
 
 fn has_record(module: &Module<'_>) -> bool {

@@ -8,6 +8,8 @@ pub(crate) mod halves;
 #[cfg(feature = "llvm")]
 pub mod legacy;
 #[cfg(feature = "llvm")]
+mod mistakes;
+#[cfg(feature = "llvm")]
 mod names;
 #[cfg(feature = "llvm")]
 pub(crate) mod subprograms;
@@ -19,7 +21,7 @@ mod write;
 use gridlet_lang::arch::Dialect;
 
 #[cfg(feature = "llvm")]
-pub(crate) use verify::verify;
+pub(crate) use verify::{SOURCES, verify};
 #[cfg(feature = "llvm")]
 pub use write::{modern_bitcode, modern_text, text};
 

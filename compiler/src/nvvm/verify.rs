@@ -3,7 +3,7 @@
 use inkwell::module::Module;
 use inkwell::values::BasicValue as _;
 
-use super::legacy;
+use super::{legacy, mistakes};
 use crate::error::{Error, Result};
 
 /// Intrinsics of codegen that LLVM renames on reading; libNVVM knows only these names.
@@ -14,6 +14,9 @@ pub(super) fn is_renamed(name: &str) -> bool {
     RENAMED.contains(&name)
 }
 
+/// The named metadata of a module with the files of its records of lost launches.
+pub(crate) const SOURCES: &str = "gridlet.sources";
+
 /// How the names of functions begin that [`crate::modules::Launches::finish`] adds.
 const OWN_FUNCTIONS: &str = "own.gridlet.";
 
@@ -21,9 +24,11 @@ const OWN_FUNCTIONS: &str = "own.gridlet.";
 /// name, or crash. `is_known_elsewhere` accepts names that the next tool knows and LLVM does not.
 ///
 /// # Errors
-/// [`Error::Invalid`] with the verifier's message or the intrinsic's name.
+/// [`Error::Invalid`] with the likeliest mistakes and the verifier's message, or the intrinsic's name.
 pub(crate) fn verify(module: &Module<'_>, is_known_elsewhere: impl Fn(&str) -> bool) -> Result<()> {
-    module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
+    module.verify().map_err(|log| {
+        legacy::invalid(&format!("{}{}", mistakes::explain(module), log.to_string()))
+    })?;
     for function in module.get_functions() {
         let name = function.get_name().to_string_lossy();
         if name.starts_with(OWN_FUNCTIONS) && function.count_basic_blocks() == 0 {

@@ -12,6 +12,7 @@ mod legacy_semantics;
 mod modules;
 mod own_ir;
 mod own_module;
+mod own_module_mistakes;
 mod reference_tables;
 mod scale;
 #[path = "../devices/settings.rs"]

@@ -26,8 +26,10 @@ impl FromStr for KernelName {
             Some((kernel, rest)) => (kernel, Some(rest)),
         };
         let kernel = kernel.trim();
-        if kernel.is_empty() || !kernel.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(wrong("a name consists of letters, digits and `_`"));
+        // Kernels of NVVM IR may have a `$`.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+        if kernel.is_empty() || !kernel.bytes().all(is_plain) {
+            return Err(wrong("a name consists of letters, digits, `_` and `$`"));
         }
         let Some(rest) = rest else {
             return Ok(KernelName { kernel: kernel.into(), arguments: vec![] });
@@ -67,4 +69,18 @@ fn show(value: i128, is_bool: bool) -> String {
 pub(super) fn instance_name(name: &str, arguments: impl Iterator<Item = String>) -> String {
     let arguments: Vec<String> = arguments.collect();
     if arguments.is_empty() { name.into() } else { format!("{name}::<{}>", arguments.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KernelName;
+
+    #[test]
+    fn kernels_of_nvvm_ir_may_have_a_dollar_sign() {
+        for name in ["a$b", "k", "k::<-1, true>"] {
+            assert_eq!(name.parse::<KernelName>().unwrap().to_string(), name);
+        }
+        let error = "a.b".parse::<KernelName>().unwrap_err();
+        assert!(error.contains("letters, digits, `_` and `$`"), "{error}");
+    }
 }

@@ -75,14 +75,11 @@ fn plain(name: &str) -> String {
 /// - `cuda` or `cnp` and a capital letter: the device runtime's functions and those that it calls.
 /// - `gridlet_cpu_…`: the interface of CPU images.
 /// - C functions that CUDA defines on a GPU.
-/// - `_` and `WARP_SZ`: not identifiers in PTX (PTX ISA, "Identifiers" and "Predefined Identifiers"). ptxas 13.0 also
-///   predefines `A7`, and nvJitLink crashes on it.
+/// - Names that are [predefined in PTX](is_predefined).
 pub fn is_reserved(name: &str) -> bool {
     const PREFIXES: [&str; 2] = ["__", "gridlet_cpu_"];
     const DEVICE_RUNTIME: [&str; 2] = ["cuda", "cnp"];
-    const NAMES: [&str; 10] = [
-        "vprintf", "printf", "malloc", "free", "memcpy", "memset", "memmove", "_", "A7", "WARP_SZ",
-    ];
+    const NAMES: [&str; 7] = ["vprintf", "printf", "malloc", "free", "memcpy", "memset", "memmove"];
     let in_device_runtime = |prefix: &&str| {
         let rest = name.strip_prefix(prefix);
         rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
@@ -90,6 +87,13 @@ pub fn is_reserved(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || DEVICE_RUNTIME.iter().any(in_device_runtime)
         || NAMES.contains(&name)
+        || is_predefined(name)
+}
+
+/// Whether no kernel can have this name, because it is no identifier in PTX: `_` and `WARP_SZ` (PTX ISA, "Identifiers" and
+/// "Predefined Identifiers"). ptxas 13.0 also predefines `A7`, and nvJitLink crashes on it.
+pub fn is_predefined(name: &str) -> bool {
+    ["_", "A7", "WARP_SZ"].contains(&name)
 }
 
 /// The prefix of kernels that are launch targets in instrumented builds.

@@ -69,6 +69,12 @@ impl<'m> Value<'m> {
         unsafe { LLVMGetFCmpPredicate(self.0) }
     }
 
+    /// Whether it ends a block.
+    pub(crate) fn is_terminator(self) -> bool {
+        // SAFETY: only called for instructions; LLVM returns null for others.
+        unsafe { !LLVMIsATerminatorInst(self.0).is_null() }
+    }
+
     /// The blocks to which a terminator may branch.
     pub(crate) fn successors(self) -> Vec<Block<'m>> {
         // SAFETY: only called for terminators.

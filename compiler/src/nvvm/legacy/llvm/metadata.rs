@@ -6,9 +6,10 @@ use std::marker::PhantomData;
 use inkwell::llvm_sys::LLVMDbgRecordKind;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::debuginfo::{
-    LLVMDIFileGetDirectory, LLVMDIFileGetFilename, LLVMDILocationGetColumn, LLVMDILocationGetLine,
-    LLVMDILocationGetScope, LLVMDIScopeGetFile, LLVMDISubprogramGetLine, LLVMGetSubprogram,
-    LLVMInstructionGetDebugLoc,
+    LLVMDIFileGetDirectory, LLVMDIFileGetFilename, LLVMDILocationGetColumn,
+    LLVMDILocationGetInlinedAt, LLVMDILocationGetLine, LLVMDILocationGetScope, LLVMDIScopeGetFile,
+    LLVMDISubprogramGetLine, LLVMGetMetadataKind, LLVMGetSubprogram, LLVMInstructionGetDebugLoc,
+    LLVMMetadataKind,
 };
 use inkwell::llvm_sys::prelude::*;
 
@@ -149,6 +150,59 @@ impl Value<'_> {
                 return None;
             }
             place(subprogram, LLVMDISubprogramGetLine(subprogram), 0)
+        }
+    }
+}
+
+/// The subprogram of a function, only to be compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Subprogram(LLVMMetadataRef);
+
+impl Value<'_> {
+    /// The subprogram of a function.
+    pub(crate) fn own_subprogram(self) -> Option<Subprogram> {
+        // SAFETY: only called for functions; LLVM returns null if there is none.
+        let found = unsafe { LLVMGetSubprogram(self.0) };
+        (!found.is_null()).then_some(Subprogram(found))
+    }
+
+    /// The subprogram in which the debug location of an instruction is; of inlined code, that in which it was inlined.
+    pub(crate) fn located_in(self) -> Option<Subprogram> {
+        /// Scopes of a module that LLVM refuses may nest in themselves.
+        const MAX_SCOPES: usize = 10_000;
+        // SAFETY: only called for instructions; LLVM returns null where there is no location. Locations have scopes, and the
+        // second operand of a block is its scope.
+        unsafe {
+            let mut at = LLVMInstructionGetDebugLoc(self.0);
+            if at.is_null() {
+                return None;
+            }
+            for _ in 0..MAX_SCOPES {
+                let outer = LLVMDILocationGetInlinedAt(at);
+                if outer.is_null() {
+                    break;
+                }
+                at = outer;
+            }
+            let context = LLVMGetTypeContext(LLVMTypeOf(self.0));
+            let mut scope = LLVMDILocationGetScope(at);
+            for _ in 0..MAX_SCOPES {
+                match LLVMGetMetadataKind(scope) {
+                    LLVMMetadataKind::LLVMDISubprogramMetadataKind => {
+                        return Some(Subprogram(scope));
+                    }
+                    LLVMMetadataKind::LLVMDILexicalBlockMetadataKind
+                    | LLVMMetadataKind::LLVMDILexicalBlockFileMetadataKind => {
+                        let node = Value(LLVMMetadataAsValue(context, scope), PhantomData);
+                        let Some(Meta::Node(outer)) = node.meta_operands().get(1).copied() else {
+                            return None;
+                        };
+                        scope = LLVMValueAsMetadata(outer.0);
+                    }
+                    _ => return None,
+                }
+            }
+            None
         }
     }
 }

@@ -61,7 +61,7 @@ pub enum Backend {
     Nvptx,
 }
 
-/// Build options for GPUs. The defaults are those of `gridlet build`.
+/// Build options for GPUs. The defaults are those of `gridlet build`, but for [`BuildOptions::launch`].
 ///
 /// ```
 /// use gridlet::compile::{Backend, BuildOptions};

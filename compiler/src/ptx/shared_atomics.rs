@@ -10,6 +10,9 @@
 //! one loop of 200 was wrong without a condition, one of 500 with a condition that is the same in all lanes, and none of 12,000
 //! with this one.
 //!
+//! The condition also depends on the address and the value. Otherwise ptxas loads one of them only once the condition holds, when the
+//! lane has waited for the other.
+//!
 //! For the sum of a value that all lanes share, ptxas adds once per warp, in several blocks; a sum of 64-bit constants needs
 //! no condition.
 
@@ -30,6 +33,17 @@ pub(super) fn apply(ptx: String) -> String {
     text
 }
 
+/// The instruction that puts bits of an operand into `%bits`, if it is a register.
+fn bits(operand: &str, is_wide: bool) -> Option<String> {
+    if !operand.starts_with('%') {
+        return None;
+    }
+    Some(match is_wide {
+        false => format!("mov.b32 \t%bits, {operand};"),
+        true => format!("mov.b64 \t{{%bits, %high}}, {operand};"),
+    })
+}
+
 /// An atomic operation with its condition, if ptxas needs that.
 fn rewritten(line: &str) -> Option<String> {
     let [indent, word, operands, end] = instruction(line)?;
@@ -39,11 +53,23 @@ fn rewritten(line: &str) -> Option<String> {
         return None;
     }
     let operands = operands.trim_start();
+    let (_, address) = operands.split_once('[')?;
+    let address = address.split(['+', '-', ']']).next()?.trim();
+    let needed = [
+        bits(value.trim_start(), !word.ends_with("32")),
+        bits(address, address.starts_with("%rd")),
+    ];
+    let needed: String = needed
+        .into_iter()
+        .flatten()
+        .map(|bits| format!("{indent}{bits}\n{indent}or.b32 \t%lane, %lane, %bits;\n"))
+        .collect();
     Some(format!(
         "{indent}{{\n\
-         {indent}.reg .b32 %lane;\n\
+         {indent}.reg .b32 %lane, %bits, %high;\n\
          {indent}.reg .pred %is_lane;\n\
          {indent}mov.u32 \t%lane, %lanemask_eq;\n\
+         {needed}\
          {indent}setp.ne.u32 \t%is_lane, %lane, 0;\n\
          {indent}@%is_lane {word} \t{operands};\n\
          {indent}}}{end}"

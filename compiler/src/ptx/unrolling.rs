@@ -2,6 +2,11 @@
 //!
 //! LLVM unrolls a loop with a known number of iterations up to 75 instructions there, libNVVM up to about 200. So after LLVM's own
 //! unrolling, such a loop gets the hint to be unrolled up to libNVVM's size, by a factor that leaves no remainder.
+//!
+//! Where only the run shows the number, as of a loop from `thread_idx.x` up to a size in steps of 256, LLVM does not unroll if it takes many
+//! instructions to compute. libNVVM unrolls four times, and such a loop gets that hint. ptxas unrolls it worse: LLVM's back end makes
+//! the counter start one step early, perhaps below zero, so ptxas runs the first round alone.
+//!
 //! Loops with a hint in the program stay as that hint says.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +30,9 @@ use crate::error::{Error, Result};
 
 /// Maximum number of instructions of an unrolled loop.
 const MAX_INSTRUCTIONS: u64 = 220;
+
+/// How far loops are unrolled whose number of iterations only the run shows.
+const OPEN_FACTOR: u32 = 4;
 
 /// The operand of `llvm.loop` that marks loops with a hint in the program. LLVM replaces the hint, but keeps other operands.
 const HAS_HINT: &str = "gridlet.hint";
@@ -56,7 +64,10 @@ pub(super) fn unroll_more<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -
             if latch.get_metadata(kind).is_some_and(|node| has(node, HAS_HINT)) {
                 continue;
             }
-            let Some(factor) = found.factor() else { continue };
+            // LLVM marks the loops that it has unrolled, and their remainders.
+            let is_left = latch.get_metadata(kind).is_some_and(|node| !operands(node).is_empty());
+            let open = || found.open_factor().filter(|_| !is_left);
+            let Some(factor) = found.factor().or_else(open) else { continue };
             let node = loop_node(context, &[hint(context, "count", Some(factor))]);
             set(latch, node, kind)?;
             any = true;
@@ -146,6 +157,33 @@ impl<'ctx> Innermost<'ctx> {
             factor *= 2;
         }
         (factor > 1).then_some(u32::try_from(factor).ok()?)
+    }
+
+    /// The factor for a loop with a constant step and one exit, whose number of iterations only the run shows.
+    fn open_factor(&self) -> Option<u32> {
+        let is_exit = |block: &&BasicBlock<'ctx>| {
+            successors(**block).iter().any(|next| !self.blocks.contains(next))
+        };
+        let exits: Vec<_> = self.blocks.iter().filter(is_exit).collect();
+        if exits != [&self.latch] || self.iterations().is_some() {
+            return None;
+        }
+        let condition = instruction(self.latch.get_terminator()?.get_operand(0)?.value()?)?;
+        condition.get_icmp_predicate()?;
+        let counter = instruction(condition.get_operand(0)?.value()?)?;
+        let phi = match counter.get_opcode() {
+            InstructionOpcode::Phi => counter,
+            _ => instruction(counter.get_operand(0)?.value()?)?,
+        };
+        let incoming = PhiValue::try_from(phi).ok()?;
+        let next = incoming.get_incomings().find(|(_, from)| *from == self.latch)?.0;
+        let next = instruction(next).filter(|next| next.get_opcode() == InstructionOpcode::Add)?;
+        let is_counter = phi.get_parent() == Some(self.head)
+            && [phi, next].contains(&counter)
+            && instruction(next.get_operand(0)?.value()?) == Some(phi)
+            && constant(next.get_operand(1)?.value()?).is_some();
+        let size = self.size() * u64::from(OPEN_FACTOR);
+        (is_counter && size <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
     }
 
     /// The size in machine code, roughly.

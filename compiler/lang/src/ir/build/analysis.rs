@@ -92,8 +92,11 @@ pub(super) fn is_same_variable(left: &Expr, right: &Expr) -> bool {
     }
 }
 
-/// The maximum number of operators to speculate in order to avoid a branch.
-const SPECULATION_LIMIT: u32 = 2;
+/// The most that an expression may cost to be speculated in order to avoid a branch: two operators.
+const SPECULATION_LIMIT: u32 = 5;
+const OPERATOR: u32 = 2;
+/// What `&&` and `||` cost: a GPU's comparison also combines its result with another one.
+const LOGICAL: u32 = 1;
 
 /// Whether an expression may be evaluated speculatively: it is cheap, has no side effects, cannot trap, and
 /// reads only scalar locals and parameters.
@@ -101,7 +104,7 @@ pub(super) fn is_worth_speculation(expr: &Expr) -> bool {
     speculation_cost(expr).is_some()
 }
 
-/// Its cost in operators; `None` if it must not be speculated or costs too much.
+/// Its cost; `None` if it must not be speculated or costs too much.
 fn speculation_cost(expr: &Expr) -> Option<u32> {
     use crate::check::tree::BinaryOp::{Div, Rem};
     let mut cost = 0;
@@ -117,14 +120,18 @@ fn speculation_cost(expr: &Expr) -> Option<u32> {
                 return Some(cost);
             }
             ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
-                cost += 1;
+                cost += OPERATOR;
                 expr = operand;
             }
             ExprKind::Binary(op, left, right) => {
                 if matches!(op, Div | Rem) && !is_float(&left.ty) {
                     return None;
                 }
-                cost += speculation_cost(right)? + 1;
+                cost += speculation_cost(right)? + OPERATOR;
+                expr = left;
+            }
+            ExprKind::Logical { left, right, .. } => {
+                cost += speculation_cost(right)? + LOGICAL;
                 expr = left;
             }
             _ => return None,

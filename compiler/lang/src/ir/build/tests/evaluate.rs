@@ -332,6 +332,24 @@ fn cheap_right_sides_decide_all_the_same() {
     }
 }
 
+/// A branch would keep loads of what the right side needs waiting.
+#[test]
+fn a_cheap_right_side_of_two_tests_needs_no_branch() {
+    // `x == 3 || x == 4 && y == 1`; with a third test on the right there is a branch.
+    let equal = |at, to| binary(BinaryOp::Eq, local(at, Type::I32), i32_(to));
+    let both = || logical(true, equal(0, 4), equal(1, 1));
+    let tree = |right| {
+        let value = return_(logical(false, equal(0, 3), right));
+        device("f", Type::BOOL).with(&[("x", Type::I32), ("y", Type::I32)]).body(vec![value])
+    };
+    let blocks = |right| build(Structs::new(), vec![tree(right)]).functions[0].blocks.len();
+    assert_eq!(blocks(both()), 1);
+    assert!(blocks(logical(true, both(), equal(1, 2))) > 1);
+    for (arguments, expected) in [([3, 0], 1), ([4, 0], 0), ([4, 1], 1), ([5, 1], 0)] {
+        assert_eq!(run_tree(tree(both()), &arguments), End::Returned(expected));
+    }
+}
+
 #[test]
 fn a_compound_assignment_reads_the_old_value_last() {
     // let mut a = 1; a += { a = 10; 5 }; return a;

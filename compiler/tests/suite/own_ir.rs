@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use gridlet::builder::{Body, ProgramBuilder};
+use gridlet::artifact::build_cpu;
 use gridlet::compile::{BuildOptions, CpuOptions, Session};
 use gridlet::ir::print::print;
 use gridlet::ir::{BinaryOp, InstKind, KernelId, Operand};
@@ -150,6 +151,87 @@ fn mistakes_of_the_caller_are_the_callers() {
         seen.push_str(&format!("{error}\n"));
     }
     insta::assert_snapshot!(seen);
+}
+
+/// Kernels of one thread: what they read in lines 1 to 5 was never set, or not on every path.
+#[test]
+fn reads_of_unset_variables_are_found() {
+    type Build<'a> = &'a dyn Fn(&mut Body, Operand) -> Operand;
+    let word = |body: &mut Body| body.local("v", Type::U32);
+    let numbers = || Type::Array(Box::new(Type::U32), 4);
+    let one_of = |body: &mut Body, array, at| {
+        let base = body.element(array, at, Type::pointer_mut(Type::U32));
+        body.load(base, Type::U32)
+    };
+    // Sets a variable where the parameter is above 5.
+    let sometimes = |body: &mut Body, n: Operand, variable: Operand| {
+        let [then, end] = [body.block(), body.block()];
+        let five = body.number(5);
+        let is_large = body.binary(BinaryOp::Gt, n, five, Type::BOOL);
+        body.branch(is_large, then, end);
+        body.place(then);
+        let one = body.number(1);
+        body.store(variable, one);
+        body.jump(end);
+        body.place(end);
+    };
+    let never: Build<'_> = &|body, _| {
+        let v = word(body);
+        body.load(v, Type::U32)
+    };
+    let temporary: Build<'_> = &|body, _| {
+        let v = body.temporary("v", Type::U32);
+        body.load(v, Type::U32)
+    };
+    let on_a_path: Build<'_> = &|body, n| {
+        let v = word(body);
+        sometimes(body, n, v.clone());
+        body.load(v, Type::U32)
+    };
+    let part: Build<'_> = &|body, _| {
+        let v = body.local("v", numbers());
+        let (two, three) = (body.number(2), body.number(3));
+        let base = body.element(v.clone(), two.clone(), Type::pointer_mut(Type::U32));
+        body.store(base, two);
+        one_of(body, v, three)
+    };
+    let set: Build<'_> = &|body, _| {
+        let v = word(body);
+        let one = body.number(1);
+        body.store(v.clone(), one);
+        body.load(v, Type::U32)
+    };
+    let run = |build: Build<'_>, n: u32| {
+        let mut program = ProgramBuilder::new("a.toy", "k\n");
+        let span = program.line(program.first_file(), 1);
+        let parameters = [("out", Type::pointer_mut(Type::U32)), ("n", Type::U32)];
+        let kernel = program.kernel("k", &parameters, span);
+        let mut body = Body::new(span);
+        let value = build(&mut body, Body::parameter(1));
+        body.store(Body::parameter(0), value);
+        body.end();
+        program.define(kernel, body);
+        let options = CpuOptions::default().with_check(true);
+        let program = program.finish().unwrap();
+        let bundle = build_cpu(&Session::new(), &program, &options).unwrap();
+        let device =
+            Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let mut out = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
+        let stream = device.stream().unwrap();
+        let arguments = [Arg::from(&mut out), Arg::from(n)];
+        let kernel = program.kernel("k").unwrap();
+        stream.launch(&kernel, &LaunchConfig::new(1, 1), &arguments).unwrap();
+        stream.synchronize(Duration::from_secs(60)).map_err(|error| error.to_string())
+    };
+    for (case, n) in [(never, 9), (temporary, 9), (on_a_path, 5), (part, 9)] {
+        let found = run(case, n).unwrap_err();
+        let wanted = "kernel `k` reads unset bytes of the local variable `v`";
+        assert!(found.contains(wanted) && found.contains("a.toy:1"), "{found}");
+    }
+    for (case, n) in [(set, 9), (on_a_path, 6)] {
+        run(case, n).unwrap();
+    }
 }
 
 #[test]

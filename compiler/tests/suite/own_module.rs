@@ -347,3 +347,42 @@ fn findings_are_at_lines_of_the_source_or_of_the_text_under_its_own_name() {
     let found = run(1);
     assert!(found.contains(&format!("own.ll:{line}")), "{found}");
 }
+
+/// A scalar variable that is set on one path only, and arrays, which are not followed: copies may read their padding.
+#[test]
+fn reads_of_unset_variables_are_found() {
+    let text = "
+define ptx_kernel void @k(ptr %p, i32 %n) {
+  %count = alloca i32
+  %numbers = alloca [4 x i32]
+  %known = icmp eq i32 %n, 0
+  br i1 %known, label %a, label %b
+a:
+  store i32 1, ptr %count
+  br label %b
+b:
+  %value = load i32, ptr %count
+  %other = load i32, ptr %numbers
+  store i32 %value, ptr %p
+  ret void
+}
+";
+    let context = Context::create();
+    let module = gridlet::modules::read(&context, "own.toy", text.as_bytes()).unwrap();
+    let own = Own::of(module).unwrap();
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default().with_check(true));
+    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
+    let run = |n: i32| {
+        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
+        let stream = device.stream().unwrap();
+        let kernel = program.kernel("k").unwrap();
+        let arguments = [Arg::from(&mut numbers), Arg::from(n)];
+        stream.launch(&kernel, &LaunchConfig::new(1, 1), &arguments).unwrap();
+        stream.synchronize(TIME_OUT).map_err(|error| error.to_string())
+    };
+    run(0).unwrap();
+    let found = run(1).unwrap_err();
+    assert!(found.contains("reads unset bytes of the local variable `count`"), "{found}");
+}

@@ -6,7 +6,7 @@ use super::{is_inside, variable};
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
     BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstKind, Kernel, KernelId,
-    Launch, Operand, Stream, Terminator, verify,
+    Launch, Operand, Slot, Stream, Terminator, verify,
 };
 use crate::source::{SourceMap, Span};
 use crate::types::{Scalar, Type};
@@ -159,12 +159,13 @@ impl Body {
 
     /// Adds a local variable, and returns its address. Debuggers show it by that name.
     pub fn local(&mut self, name: &str, ty: Type) -> Operand {
-        self.builder.variable(variable(name, self.span), ty)
+        let variable = Some(variable(name, self.span));
+        self.builder.add_slot(Slot { name: name.into(), ty, unset: true, variable })
     }
 
     /// Adds a variable of the front end's own, which debuggers do not show, and returns its address.
     pub fn temporary(&mut self, name: &str, ty: Type) -> Operand {
-        self.builder.slot(name, ty)
+        self.builder.add_slot(Slot { name: name.into(), ty, unset: true, variable: None })
     }
 
     /// Part of the geometry along an axis: 0, 1 or 2. A `u32`.

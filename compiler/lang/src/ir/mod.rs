@@ -41,6 +41,7 @@
 //!     assignment first computes the address on its left, then the value, then (with an operator) reads the old
 //!     value, and finally writes.
 
+pub mod assigned;
 pub mod build;
 pub mod dominators;
 pub mod expand;
@@ -257,7 +258,7 @@ pub struct Slot {
     pub name: String,
     /// Its type.
     pub ty: Type,
-    /// Whether it is a variable that is declared without a value, and so may have parts that are never set.
+    /// Whether it starts without a value, and so it or parts of it may be read before they are set. Images with checks find that.
     pub unset: bool,
     /// The variable of the source that it holds; `None` for a temporary.
     pub variable: Option<Variable>,

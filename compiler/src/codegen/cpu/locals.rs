@@ -7,7 +7,7 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 use crate::codegen::function::FunctionEmitter;
 use crate::error::Result;
 use gridlet_lang::builtins::Memory;
-use gridlet_lang::ir::{BlockId, InstKind, Operand, Role, Terminator};
+use gridlet_lang::ir::{BlockId, InstKind, Operand, Role, Terminator, assigned};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// For each slot, whether its address escapes the analysis.
@@ -46,8 +46,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         escaping
     }
 
-    /// For each slot, whether parts of it may be read before they are set. Other variables are set
-    /// on every path to a read, as the checker proves. `escaping` is of [`Self::escaping_slots`].
+    /// For each slot, whether it or parts of it may be read before they are set. `escaping` is of [`Self::escaping_slots`].
     pub(in crate::codegen) fn unset_slots(&self, escaping: &[bool]) -> Vec<bool> {
         if !self.is_checked() {
             return vec![false; self.function.slots.len()];
@@ -77,10 +76,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 _ => {}
             }
         }
+        let is_set = assigned::set_before_reads(self.function);
         let slots = self.function.slots.iter().zip(escaping).enumerate();
         slots
             .map(|(at, (slot, &escapes))| {
-                slot.unset && (escapes && !is_linked || by_parts[at] && !escapes) && !unseen[at]
+                let may_be = if escapes { !is_linked } else { by_parts[at] || !is_set[at] };
+                slot.unset && may_be && !unseen[at]
             })
             .collect()
     }

@@ -1,7 +1,7 @@
 //! Memory: variables, addresses, loads, stores, aggregates and atomic operations.
 
 use gridlet_lang::builtins::{AtomicOp, Builtin, Scope};
-use gridlet_lang::ir::{Const, InstKind, Operand};
+use gridlet_lang::ir::{Const, InstKind, Operand, Slot};
 use gridlet_lang::operators::BinaryOp;
 use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMOpcode};
@@ -27,7 +27,13 @@ impl<'m> Body<'_, 'm> {
                 let alignment = extent(ty).map(|own| own.alignment.max(alignment.min(16)));
                 let ty = self.importer.types.memory(ty, alignment);
                 let ty = ty.ok_or("a local variable of this type")?;
-                let slot = self.builder.slot("local", ty.clone());
+                // Padding of structs, and so of arrays, may be read by wider accesses and by copies.
+                let unset = ty.as_scalar().is_some() || ty.is_pointer();
+                let name = value.name().filter(|name| !name.is_empty());
+                let name =
+                    name.map_or("local".into(), |name| String::from_utf8_lossy(&name).into_owned());
+                let slot = Slot { name, ty: ty.clone(), unset, variable: None };
+                let slot = self.builder.add_slot(slot);
                 Ok(Some(self.cast(slot, &Type::pointer_mut(ty), &pointer())))
             }
             LLVMOpcode::LLVMLoad if is_plain(value) => {

@@ -777,7 +777,8 @@ impl Session {
     pub fn own_cubin(&self, own: &Own<'_>, options: &BuildOptions) -> Result<Cubin> {
         own.check(options.arch)?;
         let (ptx, _) = self.ptx_of(own.module(), options)?;
-        let (cubin, _) = self.device_link(&ptx, own.uses_device_runtime(), options)?;
+        let linked = self.device_link(&ptx, own.uses_device_runtime(), options);
+        let (cubin, _) = linked.map_err(|error| own.explain(error))?;
         link::check_parameters(&cubin, own.parameter_buffers())?;
         Ok(cubin)
     }

@@ -1,14 +1,17 @@
 //! Checks of a module before any tool sees it: what the tools do not notice, or say less clearly.
 
-use gridlet_lang::arch::CudaArch;
+use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
+use inkwell::llvm_sys::LLVMOpcode;
 
 use super::kernels::{self, name};
 use super::{buffers, runtime};
+use crate::nvvm::is_renamed;
 use crate::nvvm::legacy::foreign_layout;
-use crate::nvvm::legacy::llvm::{Module, Shape, Value};
+use crate::nvvm::legacy::llvm::{Kind, Module, Shape, Value};
+use crate::toolchain::LLVM_VERSION;
 
 /// Functions of the first interface, before CUDA 12.
 const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
@@ -34,16 +37,36 @@ const OTHER_TARGETS: [&str; 17] = [
     "xcore",
 ];
 
-/// Checks that the module has kernels.
-pub(super) fn kernels(module: Module<'_>) -> Result<(), String> {
-    if kernels::kernels(module).is_empty() {
-        return Err(
-            "no function is a kernel; mark one with the calling convention `ptx_kernel`, or in `!nvvm.annotations` with \
-             `!{ptr @name, !\"kernel\", i32 1}`"
-                .into(),
-        );
+/// Whether the module has kernels, and they are what PTX's kernels are.
+pub(super) fn kernels(module: Module<'_>) -> Vec<Finding<'_>> {
+    let kernels = kernels::kernels(module);
+    if kernels.is_empty() {
+        let message = "no function is a kernel; mark one with the calling convention `ptx_kernel`, or in `!nvvm.annotations` with \
+             `!{ptr @name, !\"kernel\", i32 1}`";
+        return vec![Finding { at: None, message: message.into() }];
     }
-    Ok(())
+    let mut findings = vec![];
+    for kernel in kernels {
+        let (symbol, result) = (name(kernel), kernel.value_type().result());
+        if result.shape() != Shape::Void {
+            let message = format!(
+                "the kernel `{symbol}` returns a value of the type `{}`, which nobody gets; make it `void`, and store the value",
+                result.print()
+            );
+            findings.push(Finding { at: Some(kernel), message });
+        }
+        let calls = kernel.users().into_iter().filter(|user| {
+            let is_call = user.kind() == Kind::Instruction && user.opcode() == LLVMOpcode::LLVMCall;
+            is_call && user.callee() == kernel
+        });
+        findings.extend(calls.map(|call| Finding {
+            at: Some(call),
+            message: format!(
+                "the kernel `{symbol}` is called, but PTX only launches kernels; launch it, or move its body into a function"
+            ),
+        }));
+    }
+    findings
 }
 
 /// The names that Gridlet or CUDA give to something else.
@@ -91,18 +114,22 @@ pub(super) struct Finding<'m> {
 
 /// All that is wrong with a module on an architecture.
 pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
-    let findings = whole(module, arch).into_iter();
-    let mut findings: Vec<_> = findings.map(|message| Finding { at: None, message }).collect();
+    let target = target(module).into_iter().map(|message| Finding { at: None, message });
+    let mut findings: Vec<_> = target.collect();
     for kernel in kernels::kernels(module) {
-        let wrong = kernels::wrong_parameters(kernel).into_iter();
-        findings.extend(wrong.map(|message| Finding { at: Some(kernel), message }));
+        let at = Some(kernel);
+        let wrong = kernels::wrong_name(&name(kernel)).into_iter();
+        let wrong = wrong.chain(kernels::wrong_parameters(kernel));
+        findings.extend(wrong.map(|message| Finding { at, message }));
     }
+    findings.extend(intrinsics(module, arch));
+    findings.extend(device_runtime(module, arch));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
 }
 
-/// What is wrong with a module apart from its instructions.
-fn whole(module: Module<'_>, arch: CudaArch) -> Vec<String> {
+/// What is wrong with the target of a module.
+fn target(module: Module<'_>) -> Vec<String> {
     let mut findings = vec![];
     let triple = module.triple();
     let is_ours = triple.is_empty() || triple.starts_with("nvptx64-") || triple == "unknown";
@@ -115,29 +142,50 @@ fn whole(module: Module<'_>, arch: CudaArch) -> Vec<String> {
             "its data layout has `{part}`, which libNVVM's lacks; remove the data layout, or use LLVM's for nvptx64"
         ));
     }
-    for kernel in kernels::kernels(module) {
-        findings.extend(kernels::wrong_name(&name(kernel)));
-    }
-    for function in module.functions() {
+    findings
+}
+
+/// Intrinsics that no tool for the architecture knows.
+fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
+    // libNVVM may know more of the modern dialect than LLVM.
+    let is_llvm_enough = arch.dialect() == Dialect::Legacy;
+    let wrong = |function: Value<'_>| {
         let symbol = name(function);
-        let family = symbol.strip_prefix("llvm.").and_then(|rest| rest.split('.').next());
-        if family.is_some_and(|family| OTHER_TARGETS.contains(&family))
-            && !function.users().is_empty()
-        {
-            findings.push(format!("`{symbol}` is an intrinsic of another target"));
+        let family = symbol.strip_prefix("llvm.")?.split('.').next()?;
+        if function.users().is_empty() {
+            None
+        } else if OTHER_TARGETS.contains(&family) {
+            Some(format!("`{symbol}` is an intrinsic of another target"))
+        } else if is_llvm_enough && function.intrinsic().is_none() && !is_renamed(&symbol) {
+            Some(format!(
+                "LLVM {LLVM_VERSION} has no intrinsic `{symbol}`; correct the name, or use inline PTX"
+            ))
+        } else {
+            None
         }
-    }
+    };
+    let functions = module.functions().into_iter();
+    functions
+        .filter_map(|function| Some(Finding { at: Some(function), message: wrong(function)? }))
+        .collect()
+}
+
+/// Functions of the device runtime that are not as it has them.
+fn device_runtime(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     let declared = runtime::declared(module);
-    findings.extend(
-        declared.iter().filter_map(|(function, known)| runtime::wrong_signature(*function, *known)),
-    );
+    let wrong = declared.iter().filter_map(|(function, known)| {
+        let message = runtime::wrong_signature(*function, *known)?;
+        Some(Finding { at: Some(*function), message })
+    });
+    let mut findings: Vec<_> = wrong.collect();
     for function in module.functions().into_iter().filter(|function| function.is_declaration()) {
         let symbol = name(function);
         if OLD.contains(&symbol.as_str()) && !runtime::calls(function).is_empty() {
-            findings.push(format!(
+            let message = format!(
                 "`{symbol}` belongs to the first interface of CUDA's device runtime, which CUDA 12 removed; use \
                  `cudaGetParameterBufferV2` and `cudaLaunchDeviceV2`"
-            ));
+            );
+            findings.push(Finding { at: Some(function), message });
         }
     }
     let wanted = DeviceRuntimeAbi::for_arch(arch);
@@ -146,14 +194,34 @@ fn whole(module: Module<'_>, arch: CudaArch) -> Vec<String> {
             name(*function) == DeviceRuntimeAbi::Public.symbol(*known)
                 && *known != RuntimeFunction::MemsetAsync
         });
-        if let Some((_, known)) = public {
-            findings.push(format!(
+        if let Some((function, known)) = public {
+            let message = format!(
                 "on {arch}, `{}` means the old interface of CUDA's device runtime, which cannot be mixed with the current \
                  one; below sm_90 the current one is `{}`",
                 DeviceRuntimeAbi::Public.symbol(*known),
                 wanted.symbol(*known)
-            ));
+            );
+            findings.push(Finding { at: Some(*function), message });
         }
     }
     findings
+}
+
+/// Names a function that a link found undefined, if the module calls it.
+pub(super) fn undefined<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+    // nvJitLink: "Undefined reference to 'f' in 'program.ptx'"; ptxas: "Unresolved extern function 'f'".
+    let is_about = |line: &&str| line.contains("Undefined") || line.contains("Unresolved");
+    let lines = log.lines().filter(is_about);
+    let names: Vec<&str> = lines.filter_map(|line| line.split('\'').nth(1)).collect();
+    let functions = module.functions().into_iter();
+    let open = functions
+        .filter(|function| function.is_declaration() && names.contains(&name(*function).as_str()));
+    let finding = |function| Finding {
+        at: Some(function),
+        message: format!(
+            "neither the module nor one that is linked in defines `{}`; give one that does with `--link`",
+            name(function)
+        ),
+    };
+    open.map(finding).collect()
 }

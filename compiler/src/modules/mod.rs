@@ -135,7 +135,7 @@ impl<'ctx> Own<'ctx> {
         let view = llvm::Module::new(&module);
         Mentions::of(view).add_to(&mut sources, files::all(&module));
         let sources = Arc::new(sources);
-        check::kernels(view).map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
+        library::refuse(name, &sources, check::kernels(view))?;
         let imported = import::import(view, Arc::clone(&sources))?;
         let launches = runtime::launches(view);
         let mut missing = imported.missing;
@@ -165,6 +165,13 @@ impl<'ctx> Own<'ctx> {
         }
         self.program.sources = Arc::new(sources);
         self.program.module.sources = Arc::clone(&self.program.sources);
+    }
+
+    /// Turns a linker's error about functions that the module calls into one that names their declarations.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let Error::Tool { log, .. } = &error else { return error };
+        let findings = check::undefined(llvm::Module::new(&self.module), log);
+        library::refuse(&self.name, &self.program.sources, findings).err().unwrap_or(error)
     }
 
     /// The module.

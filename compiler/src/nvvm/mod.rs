@@ -21,7 +21,7 @@ mod write;
 use gridlet_lang::arch::Dialect;
 
 #[cfg(feature = "llvm")]
-pub(crate) use verify::{SOURCES, verify};
+pub(crate) use verify::{SOURCES, is_renamed, verify};
 #[cfg(feature = "llvm")]
 pub use write::{modern_bitcode, modern_text, text};
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 const RENAMED: [&str; 1] = ["llvm.nvvm.barrier0"];
 
 /// Whether LLVM knows an intrinsic by another name.
-pub(super) fn is_renamed(name: &str) -> bool {
+pub(crate) fn is_renamed(name: &str) -> bool {
     RENAMED.contains(&name)
 }
 

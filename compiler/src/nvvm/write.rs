@@ -52,7 +52,7 @@ fn complete(
     verify(module, |name| name.starts_with("llvm.nvvm."))?;
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
     let has_layout = !module.get_data_layout().as_str().is_empty();
-    let has_triple = !module.get_triple().as_str().is_empty();
+    let has_triple = !is_incomplete(&module.get_triple().as_str().to_string_lossy());
     let has_known_attributes = module.get_functions().all(|function| !has_new_attribute(function));
     if has_version && has_layout && has_triple && has_known_attributes && !names::are_new(module) {
         return Ok(write(module));
@@ -79,6 +79,12 @@ fn complete(
     }
     names::make_old(&copy)?;
     Ok(write(&copy))
+}
+
+/// Whether a triple is LLVM's for GPUs, but not libNVVM's, which names CUDA: `nvptx64-unknown-unknown`.
+fn is_incomplete(triple: &str) -> bool {
+    let is_ours = triple.is_empty() || triple == "unknown" || triple.starts_with("nvptx64-");
+    is_ours && !triple.ends_with("-cuda")
 }
 
 /// LLVM 22 gives it to intrinsics such as `llvm.ctpop`; libNVVM 13.0 cannot read it.

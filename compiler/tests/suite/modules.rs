@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
@@ -12,6 +13,7 @@ use gridlet::nvvm::legacy::{self, LegacyOptions};
 use gridlet::ptx::{PtxOptions, nvptx};
 use gridlet::target::Target;
 use gridlet::types::{Scalar, Type};
+use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, LaunchConfig, Program};
 use inkwell::context::Context;
 
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
@@ -279,7 +281,7 @@ fn mistakes_that_no_tool_notices_are_found() {
         (
             "sm_80",
             LAUNCH.to_owned(),
-            "on sm_80, `cudaGetParameterBufferV2` means the old interface|on sm_80, `cudaLaunchDeviceV2` means the old interface",
+            "m.ll:3: on sm_80, `cudaLaunchDeviceV2` means the old interface",
         ),
         (
             "sm_90",
@@ -294,7 +296,7 @@ fn mistakes_that_no_tool_notices_are_found() {
         (
             "sm_90",
             LAUNCH.replace("@start", "@\"start.it\""),
-            "PTX cannot spell the name of the kernel `start.it`",
+            "m.ll:8: PTX cannot spell the name of the kernel `start.it`",
         ),
         (
             "sm_90",
@@ -302,7 +304,28 @@ fn mistakes_that_no_tool_notices_are_found() {
                 "{LAUNCH}declare i64 @llvm.x86.rdtsc()\ndefine i64 @f() {{\n  \
                  %x = call i64 @llvm.x86.rdtsc()\n  ret i64 %x\n}}\n"
             ),
-            "`llvm.x86.rdtsc` is an intrinsic of another target",
+            "m.ll:16: `llvm.x86.rdtsc` is an intrinsic of another target",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace(
+                "  store i32 7, ptr %n\n",
+                "  call ptx_kernel void @child(ptr %p, i32 1)\n",
+            ),
+            "m.ll:12: the kernel `child` is called, but PTX only launches kernels",
+        ),
+        (
+            "sm_90",
+            format!("{LAUNCH}define ptx_kernel i32 @value() {{\n  ret i32 1\n}}\n"),
+            "m.ll:16: the kernel `value` returns a value of the type `i32`",
+        ),
+        (
+            "sm_90",
+            format!(
+                "{LAUNCH}declare i32 @llvm.nvvm.more()\ndefine i32 @f() {{\n  \
+                 %x = call i32 @llvm.nvvm.more()\n  ret i32 %x\n}}\n"
+            ),
+            "has no intrinsic `llvm.nvvm.more`; correct the name",
         ),
         ("sm_90", LAUNCH.replace("ret void", "br label %nowhere"), "not a module that LLVM"),
         (
@@ -442,6 +465,59 @@ fn changed_modules_are_described_or_refused() {
                 }
             }
         }
+    }
+}
+
+/// PTX passes an array of three numbers as it passes CUDA's `dim3`.
+#[test]
+fn sizes_of_grids_may_be_arrays_on_the_cpu() {
+    let text = LAUNCH
+        .replace("%struct.dim3 {", "[3 x i32] [")
+        .replace("i32 1},", "i32 1],")
+        .replace("%struct.dim3, %struct.dim3,", "[3 x i32], [3 x i32],")
+        .replace("i32 %n) {\n", "i32 %n) {\n  store i32 %n, ptr %p\n");
+    let context = Context::create();
+    let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+    own.check("sm_90".parse().unwrap()).unwrap();
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default());
+    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
+    let device = Device::open_cpu(CpuConfig::default()).unwrap();
+    let program = Program::load(&device, &bundle).unwrap();
+    let mut number = Buffer::<i32>::alloc_zeroed(&device, 1).unwrap();
+    let stream = device.stream().unwrap();
+    let start = program.kernel("start").unwrap();
+    stream.launch(&start, &LaunchConfig::new(1, 1), &[Arg::from(&mut number)]).unwrap();
+    stream.synchronize(Duration::from_secs(60)).unwrap();
+    assert_eq!(number.to_vec().unwrap(), [7]);
+}
+
+/// LLVM's triple for GPUs is not libNVVM's. Functions that nothing defines are the linker's to find.
+#[test]
+fn what_only_the_tools_notice_is_explained() {
+    let session = Session::new();
+    if let Err(error) = session.libnvvm() {
+        assert!(std::env::var_os("GRIDLET_REQUIRE_TOOLKIT").is_none(), "{error}");
+        eprintln!("SKIPPED: needs libNVVM: {error}");
+        return;
+    }
+    let build = |text: &str, arch: &str, backend| {
+        let context = Context::create();
+        let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+        let targets = [arch.parse::<Target>().unwrap()];
+        let cuda = BuildOptions::default().with_backend(backend);
+        artifact::build_own(&session, &own, &targets, &cuda, &CpuOptions::portable())
+    };
+    let triple = LAUNCH.replace("nvptx64-nvidia-cuda", "nvptx64-unknown-unknown");
+    let open = LAUNCH
+        .replace("  store i32 7, ptr %n\n", "  call void @away()\n  store i32 7, ptr %n\n")
+        + "declare void @away()\n";
+    for (arch, backend) in
+        [("sm_90", Backend::LibNvvm), ("sm_100", Backend::LibNvvm), ("sm_90", Backend::Nvptx)]
+    {
+        build(&triple, arch, backend).unwrap();
+        let error = build(&open, arch, backend).unwrap_err().to_string();
+        let wanted = "m.ll:17: neither the module nor one that is linked in defines `away`; give one that does with `--link`";
+        assert_eq!(error, wanted);
     }
 }
 

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use gridlet::builder::{Body, ProgramBuilder};
 use gridlet::artifact::build_cpu;
+use gridlet::builder::{Body, ProgramBuilder};
 use gridlet::compile::{BuildOptions, CpuOptions, Session};
 use gridlet::ir::print::print;
 use gridlet::ir::{BinaryOp, InstKind, KernelId, Operand};
@@ -214,8 +214,7 @@ fn reads_of_unset_variables_are_found() {
         let options = CpuOptions::default().with_check(true);
         let program = program.finish().unwrap();
         let bundle = build_cpu(&Session::new(), &program, &options).unwrap();
-        let device =
-            Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
         let program = Program::load(&device, &bundle).unwrap();
         let mut out = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
         let stream = device.stream().unwrap();

@@ -33,7 +33,7 @@ fn a_module_is_checked_and_laid_out() {
     }
     let old = Gridlet::new(&folder).run(&["check", "a.ll", "--arch", "sm_90,sm_80"]);
     assert_eq!(old.status, 1);
-    assert!(old.stderr.contains("a.ll: on sm_80, `cuda"), "{}", old.stderr);
+    assert!(old.stderr.contains("a.ll:69: on sm_80, `cuda"), "{}", old.stderr);
 
     fs::write(folder.path().join("b.ll"), "define bogus").unwrap();
     for command in ["check", "layout"] {

@@ -99,6 +99,14 @@ impl<'m> Body<'_, 'm> {
             let address = self.cast(operand, &given, &Type::pointer_mut(Type::DIM3));
             return Ok(self.emit(InstKind::Load(address), Type::DIM3));
         }
+        // Another struct or array of the same size.
+        if *wanted == Type::DIM3 && given != Type::DIM3 {
+            let slot = self.builder.slot("dim3", given.clone());
+            self.builder.store(slot.clone(), operand, self.span);
+            let address =
+                self.cast(slot, &Type::pointer_mut(given), &Type::pointer_mut(Type::DIM3));
+            return Ok(self.emit(InstKind::Load(address), Type::DIM3));
+        }
         if *wanted == Type::Stream {
             let number = self.cast(operand, &given, &Type::U64);
             return Ok(self.emit(InstKind::Cast(number), Type::Stream));

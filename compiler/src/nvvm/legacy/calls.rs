@@ -8,7 +8,7 @@ use super::instructions::fast_math;
 use super::llvm::{Kind, Place, Value};
 use super::names::escape;
 use super::refusal::{Written, refuse};
-use crate::nvvm::verify::is_renamed;
+use crate::nvvm::is_renamed;
 
 impl<'m> Body<'_, 'm, '_> {
     pub(super) fn call(&mut self, value: Value<'m>) -> Written<()> {

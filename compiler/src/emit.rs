@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use gridlet_artifact::Artifact;
 use gridlet_lang::ir;
+use gridlet_lang::launch::{LaunchChoice, LaunchStrategy};
 use gridlet_lang::layout;
 use inkwell::module::Module;
 use serde::Serialize;
@@ -89,6 +90,14 @@ impl Kind {
         )
     }
 
+    /// Whether a target has it.
+    fn is_of(self, target: Target) -> bool {
+        match target {
+            Target::Cuda(_) => self != Kind::SharedObject,
+            Target::Cpu => !matches!(self, Kind::Bitcode | Kind::Ptx | Kind::Cubin),
+        }
+    }
+
     /// Whether it is text.
     pub fn is_text(self) -> bool {
         matches!(
@@ -129,7 +138,8 @@ pub enum Input<'a, 'ctx> {
 /// one target.
 ///
 /// # Errors
-/// [`Error::Invalid`] if the target or the input lacks this kind, or with fast mathematics for the CPU; [`Error::Module`] if the module of another compiler is
+/// [`Error::Invalid`] if the target or the input lacks this kind, with fast mathematics for the CPU, and with statistics or resident launches
+/// for a module of another compiler; [`Error::Module`] if the module of another compiler is
 /// wrong; otherwise as the functions of [`compile`], [`Session`] and [`artifact`].
 pub fn emit(
     session: &Session,
@@ -153,6 +163,12 @@ pub fn emit(
             return Err(Error::Invalid(message));
         }
     };
+    if !kind.is_of(target) {
+        return Err(lacks(kind, target));
+    }
+    if !matches!(input, Input::Program(_)) {
+        refuse_for_modules(cuda)?;
+    }
     match (kind, input) {
         (Kind::Layout, Input::Program(program)) => layout_json(program),
         (Kind::Layout, Input::Own(own)) => layout_json(own.program()),
@@ -224,6 +240,18 @@ pub fn emit_each(
             targets.iter().map(make).collect()
         }
     }
+}
+
+/// Refuses options that change a program before it is compiled.
+fn refuse_for_modules(options: &BuildOptions) -> Result<()> {
+    let why = match options.launch {
+        _ if options.statistics => "there are no statistics of its launches",
+        LaunchChoice::Fixed(LaunchStrategy::Resident) => {
+            "its launches go through CUDA's device runtime, and cannot be resident"
+        }
+        LaunchChoice::Auto | LaunchChoice::Fixed(LaunchStrategy::Cdp) => return Ok(()),
+    };
+    Err(Error::Invalid(format!("NVVM IR is compiled as it is: {why}")))
 }
 
 /// The error for a target without this kind.

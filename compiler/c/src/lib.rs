@@ -488,6 +488,10 @@ fn make(
     match &module.input {
         Read::Program(program) => emit(Input::Program(program)),
         Read::Nvvm { name, bytes, file } => {
+            if let Some(instance) = options.instances.first() {
+                let why = "NVVM IR has no kernels with const parameters";
+                return Err(Error::Invalid(format!("there is no instance `{instance}`: {why}")));
+            }
             let context = Context::create();
             if kind.needs_kernels() || options.targets().contains(&Target::Cpu) {
                 let mut own = Own::read(&context, name, bytes).map_err(Error::in_nvvm_ir)?;

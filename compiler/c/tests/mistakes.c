@@ -86,6 +86,29 @@ int main(void) {
     printf("%zu %s", strlen(gridlet_output_data(output)) - gridlet_output_size(output), (const char *)gridlet_output_data(output));
     printf("%zu %s %zu\n", gridlet_output_size(NULL), gridlet_output_data(NULL) ? "data" : "NULL", gridlet_diagnostics_count(NULL));
 
+    printf("NVVM IR\n");
+    gridlet_options *others;
+    gridlet_module *nvvm = read_text("a.ll", "define ptx_kernel void @k(ptr %p) {\n  ret void\n}\n", NULL);
+    gridlet_output *none;
+    const char *kinds[] = {"shared-object", "ptx"};
+    for (size_t i = 0; i < 2; i++) {
+        show(gridlet_options_create(&others));
+        show(gridlet_options_add_target(others, i ? "cpu" : "sm_90"));
+        show(gridlet_module_emit(compiler, nvvm, kinds[i], others, &none, NULL));
+        gridlet_options_free(others);
+    }
+    show(gridlet_options_create(&others));
+    show(gridlet_options_set_launch(others, "resident"));
+    show(gridlet_module_emit(compiler, nvvm, "nvvm", others, &none, NULL));
+    show(gridlet_options_set_launch(others, "cdp"));
+    show(gridlet_options_set_statistics(others, 1));
+    show(gridlet_module_emit(compiler, nvvm, "nvvm", others, &none, NULL));
+    show(gridlet_options_set_statistics(others, 0));
+    show(gridlet_options_add_instance(others, "k::<8>"));
+    show(gridlet_module_emit(compiler, nvvm, "nvvm", others, &none, NULL));
+    gridlet_options_free(others);
+    gridlet_module_free(nvvm);
+
     /* The worst order, and NULL. */
     gridlet_compiler_free(compiler);
     gridlet_compiler_free(NULL);

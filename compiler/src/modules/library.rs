@@ -32,6 +32,7 @@ impl<'ctx> Library<'ctx> {
         let module = read(context, name, bytes)?;
         let mut sources = SourceMap::single(name, text(&module, bytes));
         refuse(name, &sources, depth::check(llvm::Module::new(&module)))?;
+        refuse(name, &sources, check::reserved(llvm::Module::new(&module)))?;
         Mentions::of(llvm::Module::new(&module)).add_to(&mut sources, files::all(&module));
         Ok(Library { name: name.into(), module, sources: Arc::new(sources) })
     }

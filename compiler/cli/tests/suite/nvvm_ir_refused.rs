@@ -183,9 +183,12 @@ fn names_of_gridlet_and_cuda_are_refused() {
     ];
     let others = others.map(|(name, text)| (name, format!("{LAUNCHING}{text}"), 18));
     for (name, text, line) in kernels.into_iter().chain(others) {
-        for call in
-            [&["check", "FILE"][..], &["layout", "FILE"], &["build", "FILE", "--arch", "cpu"]]
-        {
+        for call in [
+            &["check", "FILE"][..],
+            &["layout", "FILE"],
+            &["build", "FILE", "--arch", "cpu"],
+            &["build", "FILE", "--emit", "nvvm"],
+        ] {
             let refused = gridlet(&text, call);
             assert_eq!(refused.status, 1, "{refused:?}");
             let said =

@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 
 use gridlet_lang::ir::{LaunchBounds, symbol};
-use gridlet_lang::launch::cdp::symbols::{RuntimeFunction, runtime_function};
 use gridlet_lang::types::{Scalar, Type};
-use inkwell::llvm_sys::{LLVMCallConv, LLVMOpcode};
+use inkwell::llvm_sys::LLVMCallConv;
 
-use super::layout::{Offset, Types, extent, offsets, pointer};
-use super::variables::{accesses, source, variable};
+use super::layout::{Types, extent};
+use super::pointees;
 use crate::nvvm::legacy::llvm::{
-    Attribute, Kind, Module, Place, Shape, Type as LlvmType, Value, attribute_kind,
+    Attribute, Module, Place, Shape, Type as LlvmType, Value, attribute_kind,
 };
 
 /// The kernels that a module defines, in its order.
@@ -111,7 +110,7 @@ pub(super) struct Parameter<'m> {
     /// Its alignment, if it differs from the type's.
     pub(super) alignment: Option<u64>,
     is_unsigned: bool,
-    value: Value<'m>,
+    pub(super) value: Value<'m>,
 }
 
 /// The parameters of a function.
@@ -153,7 +152,8 @@ impl<'m> Parameter<'m> {
         let ty = types.memory(self.ty, self.alignment)?;
         Some(match (&ty, self.ty.shape()) {
             (Type::Pointer { .. }, Shape::Pointer(_)) if !self.is_copied => {
-                Type::pointer_mut(pointee(self.value, types).unwrap_or(Type::Scalar(Scalar::U8)))
+                let pointee = pointees::find(self.value, types);
+                Type::pointer_mut(pointee.unwrap_or(Type::Scalar(Scalar::U8)))
             }
             (Type::Scalar(scalar), _) if !self.is_unsigned => Type::Scalar(signed(*scalar)),
             _ => ty,
@@ -177,94 +177,4 @@ pub(super) fn signed(scalar: Scalar) -> Scalar {
         Scalar::U64 => Scalar::I64,
         other => other,
     }
-}
-
-/// The one scalar type that is read and written through a pointer.
-fn pointee<'m>(value: Value<'m>, types: &mut Types<'m>) -> Option<Type> {
-    let (mut open, mut seen, mut found) = (vec![value], HashSet::new(), None);
-    while let Some(address) = open.pop() {
-        if !seen.insert(address) {
-            continue;
-        }
-        for user in address.users() {
-            if user.kind() != Kind::Instruction {
-                continue;
-            }
-            let accessed = match user.opcode() {
-                LLVMOpcode::LLVMLoad => Some(user.ty()),
-                LLVMOpcode::LLVMStore if user.operand(1) == address => Some(user.operand(0).ty()),
-                LLVMOpcode::LLVMAtomicRMW => Some(user.ty()),
-                LLVMOpcode::LLVMGetElementPtr
-                | LLVMOpcode::LLVMAddrSpaceCast
-                | LLVMOpcode::LLVMPHI
-                | LLVMOpcode::LLVMSelect => {
-                    open.push(user);
-                    None
-                }
-                LLVMOpcode::LLVMStore => {
-                    open.extend(launched_parameter(user.operand(1)));
-                    // Whatever else the variable may hold: only the type counts.
-                    let kept = variable(user.operand(1)).and_then(accesses);
-                    open.extend(kept.into_iter().flat_map(|kept| kept.loads));
-                    None
-                }
-                LLVMOpcode::LLVMCall => {
-                    let callee = user.callee();
-                    if callee.kind() == Kind::Function && !callee.is_declaration() {
-                        let passed = user.arguments().into_iter().zip(callee.parameters());
-                        open.extend(
-                            passed.filter(|(given, _)| *given == address).map(|(_, at)| at),
-                        );
-                    }
-                    None
-                }
-                _ => None,
-            };
-            let Some(accessed) = accessed else { continue };
-            let ty = match types.value(accessed)? {
-                Type::Scalar(scalar) => Type::Scalar(signed(scalar)),
-                Type::Pointer { .. } => pointer(),
-                other => other,
-            };
-            if found.replace(ty.clone()).is_some_and(|known| known != ty) {
-                return None;
-            }
-        }
-    }
-    found
-}
-
-/// The parameter of the launched kernel that lies at an address in a parameter buffer.
-fn launched_parameter(mut address: Value<'_>) -> Option<Value<'_>> {
-    let mut offset = 0_i64;
-    while address.kind() == Kind::Instruction && address.opcode() == LLVMOpcode::LLVMGetElementPtr {
-        for part in offsets(address)? {
-            match part {
-                Offset::Bytes(bytes) => offset = offset.checked_add(bytes)?,
-                Offset::Elements(..) => return None,
-            }
-        }
-        address = source(address.operand(0));
-    }
-    address = source(address);
-    let is_call = address.kind() == Kind::Instruction && address.opcode() == LLVMOpcode::LLVMCall;
-    let callee =
-        is_call.then(|| address.callee()).filter(|callee| callee.kind() == Kind::Function)?;
-    if runtime_function(&name(callee)) != Some(RuntimeFunction::GetParameterBuffer) {
-        return None;
-    }
-    let kernel = *address.arguments().first()?;
-    if kernel.kind() != Kind::Function {
-        return None;
-    }
-    let mut end = 0;
-    for parameter in parameters(kernel) {
-        let extent = parameter.extent()?;
-        let start = u64::next_multiple_of(end, extent.alignment.max(1));
-        end = start + extent.size;
-        if u64::try_from(offset) == Ok(start) {
-            return Some(parameter.value);
-        }
-    }
-    None
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gridlet_lang::layout::type_layout;
 use gridlet_lang::types::{Field, Scalar, Struct, Structs, Type};
 
+use super::pointees::Pointee;
 use crate::nvvm::legacy::llvm::{Shape, Type as LlvmType, Value};
 
 /// The size and the alignment of an LLVM type in memory, in bytes.
@@ -129,6 +130,8 @@ pub(super) fn offsets<'m>(value: Value<'m>) -> Option<Vec<Offset<'m>>> {
 pub(super) struct Types<'m> {
     pub(super) structs: Structs,
     known: HashMap<LlvmType<'m>, Option<Type>>,
+    /// By parameter, what is found of the pointers among them.
+    pub(super) pointees: HashMap<Value<'m>, Pointee>,
 }
 
 /// A pointer to bytes: the type of every pointer in a register.

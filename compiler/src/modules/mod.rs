@@ -34,6 +34,7 @@ mod library;
 mod lines;
 mod local;
 mod lost;
+mod pointees;
 mod positions;
 mod reads;
 mod runtime;

@@ -491,6 +491,71 @@ fn sizes_of_grids_may_be_arrays_on_the_cpu() {
     assert_eq!(number.to_vec().unwrap(), [7]);
 }
 
+/// Each of `count` kernels launches the next with its pointer, and the last stores `i16`s.
+fn chain(count: usize) -> String {
+    let mut text = String::from(
+        "%struct.dim3 = type { i32, i32, i32 }\n\
+         declare i32 @cudaLaunchDeviceV2(ptr, ptr)\n\
+         declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)\n",
+    );
+    let one = "%struct.dim3 { i32 1, i32 1, i32 1 }";
+    for (at, next) in (0..count).zip(1..) {
+        text += &format!(
+            "define ptx_kernel void @k{at}(ptr %p) {{\n  \
+             %b = call ptr @cudaGetParameterBufferV2(ptr @k{next}, {one}, {one}, i32 0)\n  \
+             store ptr %p, ptr %b\n  \
+             %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)\n  ret void\n}}\n"
+        );
+    }
+    text + &format!(
+        "define ptx_kernel void @k{count}(ptr %p) {{\n  store i16 1, ptr %p\n  ret void\n}}\n"
+    )
+}
+
+#[test]
+fn what_a_pointer_points_to_is_found_along_chains_and_circles_of_launches() {
+    let types = |text: &str| {
+        let context = Context::create();
+        let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+        let buffers = own.parameter_buffers();
+        buffers.map(|buffer| buffer.slots[0].ty.clone()).collect::<Vec<_>>()
+    };
+    let shorts = Type::pointer_mut(Type::Scalar(Scalar::I16));
+    assert_eq!(types(&chain(3)), vec![shorts.clone(); 4]);
+    // The last launches the first, so all point to the same.
+    let last = "  store i16 1, ptr %p\n";
+    let circle = chain(3)
+        .replace(last, "")
+        .replace("@k1,", "@k3,")
+        .replace("@k0(ptr %p) {\n", &format!("@k0(ptr %p) {{\n{last}"));
+    let bytes = Type::pointer_mut(Type::Scalar(Scalar::U8));
+    assert_eq!(types(&circle), [shorts.clone(), bytes.clone(), bytes.clone(), bytes.clone()]);
+    let circle = chain(3).replace("@k3,", "@k0,");
+    assert_eq!(types(&circle), [bytes.clone(), bytes.clone(), bytes.clone(), shorts.clone()]);
+    let circle = circle.replace("@k1(ptr %p) {\n", "@k1(ptr %p) {\n  store i16 2, ptr %p\n");
+    assert_eq!(types(&circle), vec![shorts.clone(); 4]);
+    // Another type in the circle leaves none.
+    let both = circle.replace("@k2(ptr %p) {\n", "@k2(ptr %p) {\n  store float 2.0, ptr %p\n");
+    assert_eq!(types(&both), [bytes.clone(), bytes.clone(), bytes, shorts]);
+}
+
+/// A search of its own for each kernel would take seconds.
+#[test]
+fn long_chains_of_launches_take_linear_time() {
+    let read = |count: usize| {
+        let text = chain(count);
+        let start = std::time::Instant::now();
+        let context = Context::create();
+        assert_eq!(
+            Own::read(&context, "m.ll", text.as_bytes()).unwrap().launches().len(),
+            count + 1
+        );
+        start.elapsed()
+    };
+    let (short, long) = (read(500), read(4000));
+    assert!(long < short * 30, "{short:?}, {long:?}");
+}
+
 /// LLVM's triple for GPUs is not libNVVM's. Functions that nothing defines are the linker's to find.
 #[test]
 fn what_only_the_tools_notice_is_explained() {

@@ -153,6 +153,39 @@ fn mistakes_of_the_caller_are_the_callers() {
     insta::assert_snapshot!(seen);
 }
 
+#[test]
+fn findings_are_in_the_right_one_of_many_files() {
+    let mut program = ProgramBuilder::new("a.toy", "k\n");
+    let files: Vec<FileId> =
+        (1..=300).map(|at| program.source(&format!("{at}.toy"), "one\ntwo\n")).collect();
+    let span = program.line(files[299], 2);
+    let kernel = program.kernel("k", &[("out", Type::pointer_mut(Type::U32))], span);
+    let mut body = Body::new(span);
+    let (one, at) = (body.number(1), body.number(4));
+    let address = body.element(Body::parameter(0), at, Type::pointer_mut(Type::U32));
+    body.store(address, one);
+    body.end();
+    program.define(kernel, body);
+    let found = checked(program, |out| vec![out]).unwrap_err();
+    assert!(found.contains("300.toy:2"), "{found}");
+}
+
+/// Runs `k` of a program with one thread under `--check`; the arguments start with a buffer of four numbers.
+fn checked(
+    program: ProgramBuilder,
+    arguments: impl for<'a> FnOnce(Arg<'a>) -> Vec<Arg<'a>>,
+) -> Result<(), String> {
+    let options = CpuOptions::default().with_check(true);
+    let bundle = build_cpu(&Session::new(), &program.finish().unwrap(), &options).unwrap();
+    let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+    let program = Program::load(&device, &bundle).unwrap();
+    let mut out = Buffer::<u32>::alloc_zeroed(&device, 4).unwrap();
+    let stream = device.stream().unwrap();
+    let kernel = program.kernel("k").unwrap();
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &arguments(Arg::from(&mut out))).unwrap();
+    stream.synchronize(Duration::from_secs(60)).map_err(|error| error.to_string())
+}
+
 /// Kernels of one thread: what they read in lines 1 to 5 was never set, or not on every path.
 #[test]
 fn reads_of_unset_variables_are_found() {
@@ -211,17 +244,7 @@ fn reads_of_unset_variables_are_found() {
         body.store(Body::parameter(0), value);
         body.end();
         program.define(kernel, body);
-        let options = CpuOptions::default().with_check(true);
-        let program = program.finish().unwrap();
-        let bundle = build_cpu(&Session::new(), &program, &options).unwrap();
-        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
-        let program = Program::load(&device, &bundle).unwrap();
-        let mut out = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
-        let stream = device.stream().unwrap();
-        let arguments = [Arg::from(&mut out), Arg::from(n)];
-        let kernel = program.kernel("k").unwrap();
-        stream.launch(&kernel, &LaunchConfig::new(1, 1), &arguments).unwrap();
-        stream.synchronize(Duration::from_secs(60)).map_err(|error| error.to_string())
+        checked(program, |out| vec![out, Arg::from(n)])
     };
     for (case, n) in [(never, 9), (temporary, 9), (on_a_path, 5), (part, 9)] {
         let found = run(case, n).unwrap_err();

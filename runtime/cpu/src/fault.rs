@@ -4,8 +4,6 @@ use std::fmt;
 
 use gridlet_artifact::Dim3;
 
-use crate::abi::Location;
-
 /// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -120,11 +118,6 @@ fn describe(fault: &CpuFault) -> String {
         text += &format!("; launched at {launched_at}");
     }
     text
-}
-
-/// File and line of a location; `None` if it is unknown.
-pub(crate) fn file_and_line(location: Location) -> Option<(u32, u32)> {
-    (location != 0).then_some((location >> 24, location & 0x00ff_ffff))
 }
 
 #[cfg(test)]

@@ -15,11 +15,7 @@ use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, ReduceOp, ShuffleMode, VoteMode};
 use gridlet_lang::ir::{Block, BlockId, Extern, InstKind};
 use gridlet_lang::launch::{CpuArgument, CpuCall, DeviceFunction};
-use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
-
-/// Bits of an `abi::Location` that hold the line.
-const LINE_BITS: u32 = 24;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits a callback.
@@ -106,7 +102,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// The current source position, as an `abi::Location`.
     pub(in crate::codegen) fn location(&self) -> BasicValueEnum<'ctx> {
-        self.word(location(self.cx.ir.sources.line(self.span.get()), self.span.get()))
+        let span = self.span.get();
+        self.word(abi::location(span.file.0, self.cx.ir.sources.line(span)))
     }
 
     /// Sets the current source position to an instruction's.
@@ -393,27 +390,4 @@ fn combine_mode(op: ReduceOp, scalar: Scalar) -> Result<u32> {
         _ => return Err(bug(format!("a reduction of {}", scalar.name()))),
     };
     Ok(operation | ty)
-}
-
-/// Encodes a position for the device. A line or column that does not fit is recorded as unknown.
-fn location(line: u32, span: Span) -> u32 {
-    if span.file.0 > u32::from(u8::MAX) || line >= 1 << LINE_BITS {
-        return 0;
-    }
-    span.file.0 << LINE_BITS | line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::location;
-    use gridlet_lang::source::{FileId, Span};
-
-    #[test]
-    fn positions_that_do_not_fit_are_unknown() {
-        let in_file = |file| Span::new(FileId(file), 0..0);
-        assert_eq!(location(7, in_file(0)), 7);
-        assert_eq!(location(7, in_file(2)), 0x0200_0007);
-        assert_eq!(location(1 << 24, in_file(0)), 0);
-        assert_eq!(location(7, in_file(256)), 0);
-    }
 }

@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -137,8 +137,22 @@ pub const LINKED: u32 = 16;
 /// while one of its blocks runs, so that it finds the same waits with any number of workers.
 pub const WAITS: u32 = 32;
 
-/// A source position: file in the high 8 bits, line in the low 24; 0 is unknown.
+/// A source position: file in the high 12 bits, line in the low 20; 0 is unknown.
 pub type Location = u32;
+
+const LINE_BITS: u32 = 20;
+const MAX_LINE: u32 = (1 << LINE_BITS) - 1;
+
+/// The position of a line, from 1 on, of a file, from 0 on; 0 if it does not fit.
+pub fn location(file: u32, line: u32) -> Location {
+    let fits = file <= u32::MAX >> LINE_BITS && line <= MAX_LINE;
+    if fits { file << LINE_BITS | line } else { 0 }
+}
+
+/// The file and the line of a position, unless it is unknown.
+pub fn file_and_line(location: Location) -> Option<(u32, u32)> {
+    (location != 0).then_some((location >> LINE_BITS, location & MAX_LINE))
+}
 
 /// [`Callbacks::check_access`] kind: a read.
 pub const ACCESS_READ: u32 = 0;
@@ -359,4 +373,19 @@ pub enum Callback {
     LocalsEnd,
     ReturnsEarly,
     Combine,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{file_and_line, location};
+
+    #[test]
+    fn positions_that_do_not_fit_are_unknown() {
+        for (file, line) in [(0, 7), (2, 7), (256, 1_000_000), (4095, (1 << 20) - 1)] {
+            assert_eq!(file_and_line(location(file, line)), Some((file, line)));
+        }
+        for (file, line) in [(4096, 7), (0, 1 << 20), (u32::MAX, u32::MAX)] {
+            assert_eq!(file_and_line(location(file, line)), None);
+        }
+    }
 }

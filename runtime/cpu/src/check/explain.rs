@@ -13,7 +13,7 @@ use super::shadow::{Atomic, Conflict};
 use super::{Memory, lock};
 use crate::abi::{
     ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_FREE,
-    ACCESS_READ, ACCESS_RELEASE, Location, TRAP_DIVISION, TRAP_EXPLICIT,
+    ACCESS_READ, ACCESS_RELEASE, Location, TRAP_DIVISION, TRAP_EXPLICIT, file_and_line,
 };
 use crate::executor::is_operation_name;
 use crate::hooks::{Variable, WarpMistake};
@@ -588,7 +588,7 @@ fn kernel(order: &Order, grid: u32) -> String {
 }
 
 fn place(order: &Order, grid: u32, location: Location) -> Place {
-    let (file, line) = (location >> 24, location & 0xff_ffff);
+    let (file, line) = file_and_line(location).unwrap_or_default();
     let kernel = order.grid(grid).kernel.as_ref();
     let file = kernel
         .and_then(|kernel| kernel.sources.get(file as usize).cloned())

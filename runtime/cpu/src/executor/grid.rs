@@ -4,8 +4,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::abi::file_and_line;
 use crate::abi::{KernelDescriptor, Location};
-use crate::fault::{CpuFault, FaultKind, SourceLine, file_and_line};
+use crate::fault::{CpuFault, FaultKind, SourceLine};
 use crate::hooks::{GridId, LaunchOrder};
 use crate::image::{CpuImage, kernel_name, launch_bounds};
 use crate::memory::AlignedBytes;

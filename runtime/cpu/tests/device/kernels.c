@@ -37,7 +37,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 11
+#define VERSION 12
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;

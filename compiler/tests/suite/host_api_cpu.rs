@@ -349,6 +349,37 @@ fn streams_wait_for_each_other_without_the_host() {
     assert_eq!(data.to_vec().unwrap(), [100, 101, 102, 103]);
 }
 
+/// A block has only the shared memory of its own kernel, though all variables of a program have places of their own.
+#[test]
+fn a_programs_kernels_may_have_more_shared_memory_together_than_a_block() {
+    let kernel = |at: u32| {
+        format!(
+            "kernel k{at}(p: *mut u32) {{\n    shared a: [u32; 4096];\n    a[thread_idx.x] = {at};\n    sync_threads();\n    \
+             p[0] = a[0];\n    if {at} < 39 {{ launch k{}<<<1, 1>>>(p); }}\n}}\n",
+            (at + 1).min(39)
+        )
+    };
+    let source: String = (0..40).map(kernel).collect();
+    let program = compile::check(SourceMap::single("many.grid", source)).unwrap();
+    for check in [false, true] {
+        let options = CpuOptions::default().with_check(check);
+        let bundle = gridlet::artifact::build_cpu(&Session::new(), &program, &options).unwrap();
+        let device = Device::open_cpu(CpuConfig { check, ..CpuConfig::default() }).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let kernel = program.kernel("k0").unwrap();
+        let mut out = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
+        let stream = device.stream().unwrap();
+        stream.launch(&kernel, &LaunchConfig::new(1, 1), &[Arg::from(&mut out)]).unwrap();
+        stream.synchronize(Duration::from_secs(60)).unwrap();
+        assert_eq!(out.to_vec().unwrap(), [39]);
+        // Dynamic shared memory counts, too.
+        let config = LaunchConfig::new(1, 1).with_shared(232_448 - 16_384 + 1);
+        let error =
+            stream.launch(&kernel, &config, &[Arg::from(&mut out)]).unwrap_err().to_string();
+        assert!(error.contains("16384 bytes of static shared memory are too much"), "{error}");
+    }
+}
+
 /// A checked device also knows memory that is visible to the host.
 #[test]
 fn checks_know_all_kinds_of_memory() {

@@ -153,7 +153,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 blocks.into(),
                 blocks_v3.into(),
                 word(buffer_layout(types, &self.ir.structs).size),
-                word(u64::from(cpu.shared.bytes)),
+                word(u64::from(cpu.shared.bytes[at])),
                 word(u64::from(flags)),
                 word(u64::from(cpu.shared.span)),
                 word(kernel.launch_bounds.map_or(0, |bounds| bounds.max_threads.into())),

@@ -8,15 +8,15 @@ use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::{pointer, result};
 use crate::error::{Error, Result};
 use gridlet_lang::ir::{GlobalId, InstKind, Module, Operand, Space};
-use gridlet_lang::layout::type_layout;
+use gridlet_lang::layout::{static_shared_bytes, type_layout};
 
 /// The placement of an image's shared variables.
 pub(super) struct SharedMemory {
     /// In bytes, indexed by `ir::GlobalId`; `None` for globals that are not shared.
     pub(super) offsets: Vec<Option<u32>>,
-    /// Total size of the variables in bytes.
-    pub(super) bytes: u32,
-    /// Total size in bytes, including red zones.
+    /// By kernel, the size in bytes of the variables that it uses.
+    pub(super) bytes: Vec<u32>,
+    /// Total size of all variables in bytes, including red zones.
     pub(super) span: u32,
 }
 
@@ -24,7 +24,7 @@ impl SharedMemory {
     /// Places the shared variables of a module one after another, each followed by `gap` unused
     /// bytes.
     pub(super) fn of(module: &Module, gap: u64) -> Result<Self> {
-        let (mut end, mut bytes) = (0_u64, 0_u64);
+        let mut end = 0_u64;
         let mut offsets = Vec::with_capacity(module.globals.len());
         for global in &module.globals {
             if global.space != Space::Shared {
@@ -37,14 +37,15 @@ impl SharedMemory {
             }
             let start = end.next_multiple_of(layout.alignment.max(1));
             end = start.saturating_add(layout.size).saturating_add(gap);
-            bytes = bytes.next_multiple_of(layout.alignment.max(1)).saturating_add(layout.size);
             let too_large = |_| {
                 Error::Invalid(format!("the shared variables up to `{}` take 4 GiB", global.name))
             };
             u32::try_from(end).map_err(too_large)?;
             offsets.push(Some(u32::try_from(start).map_err(too_large)?));
         }
-        Ok(SharedMemory { offsets, bytes: bytes as u32, span: end as u32 })
+        let bytes = static_shared_bytes(module).into_iter();
+        let bytes = bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)).collect();
+        Ok(SharedMemory { offsets, bytes, span: end as u32 })
     }
 }
 

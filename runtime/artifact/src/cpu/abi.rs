@@ -73,12 +73,11 @@ pub struct KernelDescriptor {
     pub blocks_v3: Option<BlocksEntry>,
     /// Bytes of the parameter buffer.
     pub parameter_bytes: u32,
-    /// Bytes of a block's static shared memory: all shared variables of the image.
+    /// Bytes of a block's static shared memory: the shared variables that the kernel, and the functions that it calls, use.
     pub static_shared_bytes: u32,
     /// A set of the flags below.
     pub flags: u32,
-    /// Bytes that the block's shared variables occupy in memory. Exceeds `static_shared_bytes` in a checked image, which
-    /// leaves unused bytes after each variable.
+    /// Bytes that the shared variables of the image occupy in memory. A checked image leaves unused bytes after each variable.
     pub shared_span_bytes: u32,
     /// The maximum number of threads in a block by `#[launch_bounds]`; 0 if the kernel has none.
     pub max_block_threads: u32,

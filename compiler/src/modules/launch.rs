@@ -21,8 +21,8 @@ use inkwell::context::ContextRef;
 use inkwell::module::Module;
 use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum, StructType};
 use inkwell::values::{
-    AsValueRef as _, BasicMetadataValueEnum, BasicValue as _, BasicValueEnum, CallSiteValue,
-    FunctionValue, IntValue, PointerValue, StructValue,
+    BasicMetadataValueEnum, BasicValue as _, BasicValueEnum, CallSiteValue, FunctionValue,
+    IntValue, PointerValue, StructValue,
 };
 
 use super::declare::callee;
@@ -277,12 +277,14 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
 
     /// Checks a launch, and gives the offset of each argument in the parameter buffer.
     fn check(&self, launch: &Launch<'ctx>) -> Result<Vec<u64>> {
-        let view = llvm::Module::new(self.module);
-        let wanted = launch.kernel.as_value_ref();
-        let kernel = view.functions().into_iter().find(|known| known.raw() == wanted);
         let name = launch.kernel.get_name().to_string_lossy().into_owned();
-        let kernel =
-            kernel.ok_or_else(|| yours(format!("kernel `{name}` belongs to another module")))?;
+        // A search of all functions, for one without a name, would take long in modules with many launches.
+        let is_here = self.module.get_function(&name) == Some(launch.kernel)
+            || name.is_empty() && self.module.get_functions().any(|known| known == launch.kernel);
+        if !is_here {
+            return Err(yours(format!("kernel `{name}` belongs to another module")));
+        }
+        let kernel = llvm::Value::of(&launch.kernel);
         if !kernels::is_kernel(kernel) {
             return Err(yours(format!("`{name}` is not a kernel; call `mark_kernel` on it")));
         }

@@ -25,7 +25,7 @@ use crate::report::{Failure, Outcome, Reporter};
 /// Options of `gridlet build`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program: a .grid file, or NVVM IR as .ll or .bc
+    /// The program: a .grid file, Gridlet's IR as .gir, or NVVM IR as .ll or .bc
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Where to write: a file for one output, a folder for several, - for standard output

@@ -17,7 +17,7 @@ use crate::report::{Failure, Outcome, Reporter};
 /// Options of `gridlet layout`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program: a .grid file, NVVM IR as .ll or .bc, or a bundle written by `gridlet build`
+    /// The program: a .grid file, Gridlet's IR as .gir, NVVM IR as .ll or .bc, or a bundle written by `gridlet build`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only this kernel

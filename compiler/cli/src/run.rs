@@ -36,7 +36,7 @@ const DEFAULT_PRINTED: usize = 16;
 /// Options of `gridlet run`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program: a .grid file, NVVM IR as .ll or .bc, or a bundle written by `gridlet build`
+    /// The program: a .grid file, Gridlet's IR as .gir, NVVM IR as .ll or .bc, or a bundle written by `gridlet build`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The kernel to launch; with constants, as `k::<8>`, if it has const parameters

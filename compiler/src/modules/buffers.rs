@@ -1,6 +1,7 @@
 //! Parameter buffers: their sizes, and whether the stores into them fit the parameters of the kernel that is launched.
 
 use std::collections::HashSet;
+use std::iter::successors;
 
 use gridlet_lang::extents;
 use gridlet_lang::launch::cdp::symbols::RuntimeFunction;
@@ -33,6 +34,7 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
             let found = launch(call, target, &launchers);
             findings.extend(found.map(|message| Finding { at: Some(call), message }));
             findings.extend(local_arguments(call, target, &launchers));
+            findings.extend(late_stores(call, target, &launchers));
         }
     }
     findings
@@ -67,7 +69,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
              the large data instead"
         ));
     }
-    let (stores, is_whole) = stores(buffer, launchers);
+    let Accesses { stores, is_whole, .. } = accesses(buffer, launchers);
     for (store, (first, last)) in &stores {
         let covered: i64 = parameters
             .iter()
@@ -135,7 +137,31 @@ fn local_arguments<'m>(
         );
         Some(Finding { at: Some(store), message })
     };
-    stores(buffer, launchers).0.into_iter().filter_map(of_store).collect()
+    accesses(buffer, launchers).stores.into_iter().filter_map(of_store).collect()
+}
+
+/// Stores into a buffer behind its launch, in the same block.
+fn late_stores<'m>(
+    buffer: Value<'m>,
+    target: Value<'m>,
+    launchers: &[Value<'m>],
+) -> Vec<Finding<'m>> {
+    let (caller, child) = (buffer.function().map(name).unwrap_or_default(), name(target));
+    let Accesses { stores, launches, .. } = accesses(buffer, launchers);
+    let is_late = |store: &Value<'m>| {
+        // Not beyond the call for the buffer: blocks may be long.
+        let before = successors(store.previous(), |one| one.previous());
+        let mut before = before.take_while(|one| *one != buffer);
+        before.any(|one| launches.contains(&one))
+    };
+    let late = stores.into_iter().map(|(store, _)| store).filter(is_late);
+    late.map(|store| Finding {
+        at: Some(store),
+        message: format!(
+            "`{caller}` stores a parameter of `{child}` after its launch, when the grid may have ended; store it before"
+        ),
+    })
+    .collect()
 }
 
 /// What is wrong with the constant sizes of a launch.
@@ -175,10 +201,18 @@ fn table(parameters: &[(String, Bytes)]) -> String {
     format!("its parameters are {}", if all.is_empty() { "none".into() } else { all.join(", ") })
 }
 
-/// The stores into a buffer at constant offsets, and whether they are all accesses to it before its launch.
-fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, Bytes)>, bool) {
+/// The accesses to a buffer.
+struct Accesses<'m> {
+    /// The stores at constant offsets.
+    stores: Vec<(Value<'m>, Bytes)>,
+    launches: Vec<Value<'m>>,
+    /// Whether these are all.
+    is_whole: bool,
+}
+
+fn accesses<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> Accesses<'m> {
     let (mut open, mut seen) = (vec![(buffer, 0_i64)], HashSet::new());
-    let (mut found, mut is_whole) = (vec![], true);
+    let (mut found, mut launches, mut is_whole) = (vec![], vec![], true);
     while let Some((address, offset)) = open.pop() {
         if !seen.insert((address, offset)) {
             continue;
@@ -216,7 +250,7 @@ fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, By
                 }
                 LLVMOpcode::LLVMAddrSpaceCast => open.push((user, offset)),
                 LLVMOpcode::LLVMICmp => {}
-                LLVMOpcode::LLVMCall if launchers.contains(&user.callee()) => {}
+                LLVMOpcode::LLVMCall if launchers.contains(&user.callee()) => launches.push(user),
                 LLVMOpcode::LLVMCall if is_copy(user, address) => {
                     match user.operand(2).unsigned() {
                         Some(bytes) => {
@@ -229,7 +263,7 @@ fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, By
             }
         }
     }
-    (found, is_whole)
+    Accesses { stores: found, launches, is_whole }
 }
 
 /// Whether a call copies or fills memory at an address.

@@ -330,6 +330,13 @@ fn mistakes_that_no_tool_notices_are_found() {
         ("sm_90", LAUNCH.replace("ret void", "br label %nowhere"), "not a module that LLVM"),
         (
             "sm_90",
+            LAUNCH
+                .replace("  store i32 7, ptr %n\n", "")
+                .replace("ptr null)\n  ret", "ptr null)\n  store i32 7, ptr %n\n  ret"),
+            "m.ll:13: `start` stores a parameter of `child` after its launch",
+        ),
+        (
+            "sm_90",
             LAUNCH.replace("  store ptr %p, ptr %b\n", "  store i32 7, ptr %n\n"),
             "not valid LLVM IR",
         ),

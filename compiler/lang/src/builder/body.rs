@@ -285,8 +285,22 @@ impl Body {
         block: &[Operand],
         arguments: &[Operand],
     ) -> Operand {
+        let shared = self.number(0);
+        self.try_launch_with_shared(stream, kernel, grid, block, shared, arguments)
+    }
+
+    /// As [`Body::try_launch_into`], with dynamic shared memory, as of [`Body::launch_with_shared`].
+    pub fn try_launch_with_shared(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        shared: Operand,
+        arguments: &[Operand],
+    ) -> Operand {
         let mut launch = self.described(stream, kernel, grid, block, arguments);
-        launch.is_try = true;
+        (launch.shared, launch.is_try) = (shared, true);
         self.emit(InstKind::Launch(Box::new(launch)), Type::I32)
     }
 

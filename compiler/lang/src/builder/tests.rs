@@ -532,6 +532,27 @@ fn launches_whose_status_is_dropped_record_failures() {
     }
 }
 
+#[test]
+fn a_launch_with_a_status_may_have_dynamic_shared_memory() {
+    let build = |_: &mut ProgramBuilder, body: &mut Body, child: KernelId| {
+        let (one, bytes) = ([body.number(1)], body.number(64));
+        let status =
+            body.try_launch_with_shared(Stream::Default, child, &one, &one, bytes, &both());
+        let [then, end] = [body.block(), body.block()];
+        let none = body.emit(InstKind::Cast(status), Type::BOOL);
+        body.branch(none, then, end);
+        body.place(then);
+        body.jump(end);
+        body.place(end);
+        body.end();
+    };
+    let module = program(["child", "n"], build).unwrap().module;
+    verify(&module).unwrap();
+    let text = print(&module);
+    let launch = text.lines().find(|line| line.contains("try launch @child")).unwrap();
+    assert!(launch.contains("64u32"), "{launch}");
+}
+
 /// `#line` is Gridlet's: in another language it is what that language says.
 #[test]
 fn lines_are_those_of_the_text() {

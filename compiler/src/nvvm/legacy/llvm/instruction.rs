@@ -31,6 +31,13 @@ impl<'m> Value<'m> {
         (!function.is_null()).then_some(Value(function, PhantomData))
     }
 
+    /// The instruction before it in its block.
+    pub(crate) fn previous(self) -> Option<Value<'m>> {
+        // SAFETY: only called for instructions; LLVM returns null for the first of a block.
+        let previous = unsafe { LLVMGetPreviousInstruction(self.0) };
+        (!previous.is_null()).then_some(Value(previous, PhantomData))
+    }
+
     pub(crate) fn opcode(self) -> LLVMOpcode {
         // SAFETY: only called for instructions.
         unsafe { LLVMGetInstructionOpcode(self.0) }

@@ -69,6 +69,11 @@ impl Way {
         gpu(Backend::LibNvvm, true, LaunchStrategy::Resident),
         gpu(Backend::Nvptx, true, LaunchStrategy::Resident),
     ];
+
+    /// Whether launches are resident.
+    pub fn is_resident(self) -> bool {
+        matches!(self, Way::Gpu { launch: LaunchStrategy::Resident, .. })
+    }
 }
 
 impl FromStr for Way {

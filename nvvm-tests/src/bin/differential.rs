@@ -65,6 +65,9 @@ struct Options {
     /// Compare only this way with the first one, as a failure names it: `libnvvm -O 0`. May be given several times
     #[arg(long = "way", value_name = "WAY")]
     ways: Vec<Way>,
+    /// Compare the ways with resident launches only for seeds that N divides: compiling their scheduler takes most of the time
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    resident_every: u64,
     /// Run this text, printed by `--print` or a failure, instead of the program of the seed
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
@@ -153,6 +156,8 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     }
     for seed in seeds {
         let program = program(options, seed)?;
+        let ways: Vec<Way> =
+            ways.iter().copied().filter(|way| is_due(options, seed, *way)).collect();
         let result = runner.compare(&program, &ways);
         print(&program, &result);
         if result.is_err() {
@@ -162,12 +167,18 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether a way is compared for a seed.
+fn is_due(options: &Options, seed: u64, way: Way) -> bool {
+    !way.is_resident() || seed.is_multiple_of(options.resident_every)
+}
+
 /// The arguments of a process for some programs.
 fn worker(options: &Options, seeds: &Range<u64>) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     let count = seeds.end - seeds.start;
     command.args(["--worker", "--seed", &seeds.start.to_string(), "--count", &count.to_string()]);
     command.args(["--time-out", &options.time_out.to_string()]);
+    command.args(["--resident-every", &options.resident_every.to_string()]);
     if options.gpu {
         command.arg("--gpu");
     }
@@ -374,5 +385,23 @@ impl Texts<'_> {
 impl Drop for Texts<'_> {
     fn drop(&mut self) {
         drop(self.end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_launches_may_be_compared_for_some_seeds_only() {
+        let due = |every: &str| {
+            let options = Options::parse_from(["differential", "--resident-every", every]);
+            let ways =
+                |seed| Way::GPU.into_iter().filter(|way| is_due(&options, seed, *way)).count();
+            [ways(15), ways(16), ways(17)]
+        };
+        assert_eq!(due("8"), [4, 6, 4]);
+        assert_eq!(due("1"), [6, 6, 6]);
+        assert!(Options::try_parse_from(["differential", "--resident-every", "0"]).is_err());
     }
 }

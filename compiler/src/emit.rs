@@ -256,10 +256,10 @@ fn refuse_for_modules(options: &BuildOptions) -> Result<()> {
 
 /// The error for a target without this kind.
 fn lacks(kind: Kind, target: Target) -> Error {
-    let kinds = match target {
-        Target::Cuda(_) => "ir, nvvm, bitcode, ptx, cubin and object",
-        Target::Cpu => "ir, nvvm, object and shared-object",
-    };
+    let has = |one: &Kind| one.per_target() && one.is_of(target);
+    let names: Vec<&str> = Kind::ALL.into_iter().filter(has).map(Kind::name).collect();
+    let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (*last, others));
+    let kinds = format!("{} and {last}", others.join(", "));
     Error::Invalid(format!("the target {target} gives {kinds}, not `{}`", kind.name()))
 }
 

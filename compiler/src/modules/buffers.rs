@@ -31,17 +31,18 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
             let Some(target) = target.filter(|target| target.kind() == Kind::Function) else {
                 continue;
             };
-            let found = launch(call, target, &launchers);
+            let accesses = accesses(call, &launchers);
+            let found = launch(call, target, &accesses);
             findings.extend(found.map(|message| Finding { at: Some(call), message }));
-            findings.extend(local_arguments(call, target, &launchers));
-            findings.extend(late_stores(call, target, &launchers));
+            findings.extend(local_arguments(call, target, &accesses));
+            findings.extend(late_stores(call, target, &accesses));
         }
     }
     findings
 }
 
 /// What is wrong with one launch.
-fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Option<String> {
+fn launch(buffer: Value<'_>, target: Value<'_>, accesses: &Accesses<'_>) -> Option<String> {
     let caller = buffer.function().map(name).unwrap_or_default();
     let child = name(target);
     let at = format!("`{caller}` launches `{child}`");
@@ -69,8 +70,8 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
              the large data instead"
         ));
     }
-    let Accesses { stores, is_whole, .. } = accesses(buffer, launchers);
-    for (store, (first, last)) in &stores {
+    let Accesses { stores, is_whole, .. } = accesses;
+    for (store, (first, last)) in stores {
         let covered: i64 = parameters
             .iter()
             .map(|(_, (start, end))| (end.min(last) - start.max(first)).max(0))
@@ -84,7 +85,8 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
             ));
         }
     }
-    for ((name, (start, end)), (ty, is_copied)) in parameters.iter().zip(types).filter(|_| is_whole)
+    for ((name, (start, end)), (ty, is_copied)) in
+        parameters.iter().zip(types).filter(|_| *is_whole)
     {
         let is_stored =
             |byte: i64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
@@ -112,7 +114,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
 fn local_arguments<'m>(
     buffer: Value<'m>,
     target: Value<'m>,
-    launchers: &[Value<'m>],
+    accesses: &Accesses<'m>,
 ) -> Vec<Finding<'m>> {
     let caller = buffer.function().map(name).unwrap_or_default();
     let child = name(target);
@@ -124,37 +126,36 @@ fn local_arguments<'m>(
         end = start + extent.size;
         starts.push((parameter.name, start as i64..end as i64));
     }
-    let of_store = |(store, (first, _)): (Value<'m>, Bytes)| {
+    let of_store = |(store, (first, _)): &(Value<'m>, Bytes)| {
         if store.opcode() != LLVMOpcode::LLVMStore {
             return None;
         }
         let memory = local::pointed(store.operand(0))?;
-        let known = starts.iter().find(|(_, bytes)| bytes.contains(&first));
+        let known = starts.iter().find(|(_, bytes)| bytes.contains(first));
         let parameter = known.map_or("?", |(parameter, _)| parameter);
         let message = format!(
             "`{caller}` passes the address of {memory} as `{parameter}` to `{child}`, whose grid cannot reach that memory; pass \
              the value itself, or a pointer to device memory"
         );
-        Some(Finding { at: Some(store), message })
+        Some(Finding { at: Some(*store), message })
     };
-    accesses(buffer, launchers).stores.into_iter().filter_map(of_store).collect()
+    accesses.stores.iter().filter_map(of_store).collect()
 }
 
 /// Stores into a buffer behind its launch, in the same block.
 fn late_stores<'m>(
     buffer: Value<'m>,
     target: Value<'m>,
-    launchers: &[Value<'m>],
+    accesses: &Accesses<'m>,
 ) -> Vec<Finding<'m>> {
     let (caller, child) = (buffer.function().map(name).unwrap_or_default(), name(target));
-    let Accesses { stores, launches, .. } = accesses(buffer, launchers);
     let is_late = |store: &Value<'m>| {
         // Not beyond the call for the buffer: blocks may be long.
         let before = successors(store.previous(), |one| one.previous());
         let mut before = before.take_while(|one| *one != buffer);
-        before.any(|one| launches.contains(&one))
+        before.any(|one| accesses.launches.contains(&one))
     };
-    let late = stores.into_iter().map(|(store, _)| store).filter(is_late);
+    let late = accesses.stores.iter().map(|(store, _)| *store).filter(is_late);
     late.map(|store| Finding {
         at: Some(store),
         message: format!(
@@ -206,7 +207,7 @@ struct Accesses<'m> {
     /// The stores at constant offsets.
     stores: Vec<(Value<'m>, Bytes)>,
     launches: Vec<Value<'m>>,
-    /// Whether these are all.
+    /// Whether these are all accesses.
     is_whole: bool,
 }
 

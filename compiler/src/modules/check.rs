@@ -8,9 +8,9 @@ use inkwell::llvm_sys::LLVMOpcode;
 
 use super::kernels::{self, name};
 use super::{buffers, runtime};
-use crate::nvvm::is_renamed;
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Kind, Module, Shape, Value};
+use crate::nvvm::{is_for_gpus, is_renamed};
 use crate::toolchain::LLVM_VERSION;
 
 /// Functions of the first interface, before CUDA 12.
@@ -132,8 +132,7 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
 fn target(module: Module<'_>) -> Vec<String> {
     let mut findings = vec![];
     let triple = module.triple();
-    let is_ours = triple.is_empty() || triple.starts_with("nvptx64-") || triple == "unknown";
-    if !is_ours {
+    if !is_for_gpus(&triple) {
         findings
             .push(format!("its target is `{triple}`; NVVM IR is for `{}`", crate::codegen::TRIPLE));
     }

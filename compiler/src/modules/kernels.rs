@@ -25,7 +25,7 @@ pub(super) fn is_kernel(function: Value<'_>) -> bool {
 
 /// The name of a function or variable.
 pub(super) fn name(value: Value<'_>) -> String {
-    String::from_utf8_lossy(&value.name().unwrap_or_default()).into_owned()
+    value.text_name()
 }
 
 /// What is wrong with the name of a kernel.

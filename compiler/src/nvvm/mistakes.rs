@@ -28,10 +28,6 @@ pub(super) fn explain(module: &inkwell::module::Module<'_>) -> String {
     found.take(MAX_MISTAKES).map(|one| format!("{one}\n")).collect()
 }
 
-fn name(value: Value<'_>) -> String {
-    String::from_utf8_lossy(&value.name().unwrap_or_default()).into_owned()
-}
-
 fn position(instruction: Value<'_>) -> Option<String> {
     instruction.position().map(|at| format!("{}:{}", at.file, at.line))
 }
@@ -55,7 +51,7 @@ impl<'m> Function<'m> {
                 before.entry(next).or_default().push(*block);
             }
         }
-        Function { module, function, name: name(function), blocks, before }
+        Function { module, function, name: function.text_name(), blocks, before }
     }
 
     fn before(&self, block: Block<'m>) -> &[Block<'m>] {
@@ -174,7 +170,8 @@ impl<'m> Function<'m> {
         let wrong = instructions.find(|one| one.located_in().is_some_and(|of| Some(of) != own))?;
         let of = wrong.located_in();
         let other = functions.iter().find(|other| of.is_some() && other.own_subprogram() == of);
-        let other = other.map_or_else(|| "another".into(), |other| format!("`{}`", name(*other)));
+        let other =
+            other.map_or_else(|| "another".into(), |other| format!("`{}`", other.text_name()));
         let at = position(wrong).unwrap_or_default();
         Some(format!(
             "function `{}`: an instruction has the debug location {at} of function {other}; call `SourceLines::at` again after the \
@@ -188,7 +185,7 @@ impl<'m> Function<'m> {
 fn called(instruction: Value<'_>) -> Option<String> {
     let is_call = instruction.opcode() == LLVMOpcode::LLVMCall;
     let callee = is_call.then(|| instruction.callee())?;
-    (callee.kind() == Kind::Function).then(|| name(callee))
+    (callee.kind() == Kind::Function).then(|| callee.text_name())
 }
 
 fn is_runtime(instruction: Value<'_>, function: RuntimeFunction) -> bool {

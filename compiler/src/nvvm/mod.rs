@@ -23,6 +23,8 @@ use gridlet_lang::arch::Dialect;
 #[cfg(feature = "llvm")]
 pub(crate) use verify::{SOURCES, is_renamed, verify};
 #[cfg(feature = "llvm")]
+pub(crate) use write::is_for_gpus;
+#[cfg(feature = "llvm")]
 pub use write::{modern_bitcode, modern_text, text};
 
 /// A module for libNVVM.

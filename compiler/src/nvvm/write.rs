@@ -83,8 +83,12 @@ fn complete(
 
 /// Whether a triple is LLVM's for GPUs, but not libNVVM's, which names CUDA: `nvptx64-unknown-unknown`.
 fn is_incomplete(triple: &str) -> bool {
-    let is_ours = triple.is_empty() || triple == "unknown" || triple.starts_with("nvptx64-");
-    is_ours && !triple.ends_with("-cuda")
+    is_for_gpus(triple) && !triple.ends_with("-cuda")
+}
+
+/// Whether a triple is LLVM's for GPUs, or says nothing.
+pub(crate) fn is_for_gpus(triple: &str) -> bool {
+    triple.is_empty() || triple == "unknown" || triple.starts_with("nvptx64-")
 }
 
 /// LLVM 22 gives it to intrinsics such as `llvm.ctpop`; libNVVM 13.0 cannot read it.

@@ -8,10 +8,10 @@
 //! After a conditional operation the lanes meet. So each such operation gets a condition that always holds: the lane's bit
 //! of a mask is not zero. ptxas must not be able to compute the condition, or to share it in a warp: of random programs,
 //! one loop of 200 was wrong without a condition, one of 500 with a condition that is the same in all lanes, and none of 12,000
-//! with this one.
+//! with the lane's bit.
 //!
 //! The condition also depends on the address and the value. Otherwise ptxas loads one of them only once the condition holds, when the
-//! lane has waited for the other.
+//! lane has waited for the other. It was not counted again since.
 //!
 //! For the sum of a value that all lanes share, ptxas adds once per warp, in several blocks; a sum of 64-bit constants needs
 //! no condition.

@@ -165,25 +165,10 @@ impl<'ctx> Innermost<'ctx> {
             successors(**block).iter().any(|next| !self.blocks.contains(next))
         };
         let exits: Vec<_> = self.blocks.iter().filter(is_exit).collect();
-        if exits != [&self.latch] || self.iterations().is_some() {
-            return None;
-        }
-        let condition = instruction(self.latch.get_terminator()?.get_operand(0)?.value()?)?;
-        condition.get_icmp_predicate()?;
-        let counter = instruction(condition.get_operand(0)?.value()?)?;
-        let phi = match counter.get_opcode() {
-            InstructionOpcode::Phi => counter,
-            _ => instruction(counter.get_operand(0)?.value()?)?,
-        };
-        let incoming = PhiValue::try_from(phi).ok()?;
-        let next = incoming.get_incomings().find(|(_, from)| *from == self.latch)?.0;
-        let next = instruction(next).filter(|next| next.get_opcode() == InstructionOpcode::Add)?;
-        let is_counter = phi.get_parent() == Some(self.head)
-            && [phi, next].contains(&counter)
-            && instruction(next.get_operand(0)?.value()?) == Some(phi)
-            && constant(next.get_operand(1)?.value()?).is_some();
+        let is_open = exits == [&self.latch] && self.iterations().is_none();
+        self.counter().filter(|_| is_open)?;
         let size = self.size() * u64::from(OPEN_FACTOR);
-        (is_counter && size <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
+        (size <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
     }
 
     /// The size in machine code, roughly.
@@ -192,40 +177,59 @@ impl<'ctx> Innermost<'ctx> {
         instructions.map(weight).sum()
     }
 
+    /// The counter with a constant step that the latch compares.
+    fn counter(&self) -> Option<Counter<'ctx>> {
+        let branch = self.latch.get_terminator()?;
+        let condition = instruction(branch.get_operand(0)?.value()?)?;
+        condition.get_icmp_predicate()?;
+        let compared = instruction(condition.get_operand(0)?.value()?)?;
+        let counter = match compared.get_opcode() {
+            InstructionOpcode::Phi => compared,
+            _ => instruction(compared.get_operand(0)?.value()?)?,
+        };
+        let phi = PhiValue::try_from(counter).ok()?;
+        let next = phi.get_incomings().find(|(_, from)| *from == self.latch)?.0;
+        let next = instruction(next).filter(|next| next.get_opcode() == InstructionOpcode::Add)?;
+        let step = constant(next.get_operand(1)?.value()?)?;
+        let is_counter = counter.get_parent() == Some(self.head)
+            && [counter, next].contains(&compared)
+            && instruction(next.get_operand(0)?.value()?) == Some(counter);
+        is_counter.then_some(Counter { branch, condition, phi, step, is_next: compared == next })
+    }
+
     /// The number of iterations, if the latch compares a counter with a constant for equality, as LLVM writes a loop with a known
     /// number of iterations.
     fn iterations(&self) -> Option<u64> {
-        let branch = self.latch.get_terminator()?;
-        let condition = instruction(branch.get_operand(0)?.value()?)?;
-        let predicate = condition.get_icmp_predicate()?;
+        let Counter { branch, condition, phi, step, .. } =
+            self.counter().filter(|counter| counter.is_next)?;
         let end = constant(condition.get_operand(1)?.value()?)?;
         // The operands of a branch are the condition and, in this order, the targets if it is false and true.
         let goes_on_if = branch.get_operand(2)?.block()? == self.head;
-        if predicate != if goes_on_if { IntPredicate::NE } else { IntPredicate::EQ } {
+        let predicate = if goes_on_if { IntPredicate::NE } else { IntPredicate::EQ };
+        if condition.get_icmp_predicate()? != predicate {
             return None;
         }
-        let next = instruction(condition.get_operand(0)?.value()?)?;
-        if next.get_opcode() != InstructionOpcode::Add {
-            return None;
-        }
-        let phi = instruction(next.get_operand(0)?.value()?)?;
-        let step = constant(next.get_operand(1)?.value()?)?;
-        let phi = PhiValue::try_from(phi).ok()?;
-        let is_counter = phi.as_instruction().get_parent() == Some(self.head);
         let mut start = None;
-        for (value, from) in phi.get_incomings() {
-            if from == self.latch {
-                if value.as_value_ref() != next.as_value_ref() {
-                    return None;
-                }
-            } else if start.replace(constant(value)?).is_some() {
+        for (value, _) in phi.get_incomings().filter(|(_, from)| *from != self.latch) {
+            if start.replace(constant(value)?).is_some() {
                 return None;
             }
         }
         let distance = u64::try_from(end.checked_sub(start?)?).ok()?;
         let step = u64::try_from(step).ok().filter(|step| *step > 0)?;
-        (is_counter && distance % step == 0).then_some(distance / step)
+        distance.is_multiple_of(step).then_some(distance / step)
     }
+}
+
+/// A counter of a loop.
+struct Counter<'ctx> {
+    /// The branch back.
+    branch: InstructionValue<'ctx>,
+    condition: InstructionValue<'ctx>,
+    phi: PhiValue<'ctx>,
+    step: i64,
+    /// Whether the condition is on the counter's next value.
+    is_next: bool,
 }
 
 /// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.

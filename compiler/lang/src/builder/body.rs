@@ -268,8 +268,7 @@ impl Body {
         shared: Operand,
         arguments: &[Operand],
     ) {
-        let mut launch = self.described(stream, kernel, grid, block, arguments);
-        launch.shared = shared;
+        let launch = self.described(stream, kernel, grid, block, shared, arguments);
         self.emit(InstKind::Launch(Box::new(launch)), Type::Unit);
     }
 
@@ -299,8 +298,8 @@ impl Body {
         shared: Operand,
         arguments: &[Operand],
     ) -> Operand {
-        let mut launch = self.described(stream, kernel, grid, block, arguments);
-        (launch.shared, launch.is_try) = (shared, true);
+        let launch = self.described(stream, kernel, grid, block, shared, arguments);
+        let launch = Launch { is_try: true, ..launch };
         self.emit(InstKind::Launch(Box::new(launch)), Type::I32)
     }
 
@@ -310,6 +309,7 @@ impl Body {
         kernel: KernelId,
         grid: &[Operand],
         block: &[Operand],
+        shared: Operand,
         arguments: &[Operand],
     ) -> Launch {
         self.need_open(Lost::Launch(kernel));
@@ -323,7 +323,7 @@ impl Body {
             self.emit(InstKind::Aggregate(parts), Type::DIM3)
         };
         let (grid, block) = (extents("grid", grid), extents("block", block));
-        let (shared, arguments) = (self.number(0), arguments.to_vec());
+        let arguments = arguments.to_vec();
         Launch { kernel, grid, block, shared, stream, arguments, is_try: false }
     }
 

@@ -95,16 +95,16 @@ impl<'m> Body<'_, 'm> {
         }
         let given = self.type_of(argument)?;
         let operand = self.operand(argument)?;
-        if *wanted == Type::DIM3 && given.is_pointer() {
-            let address = self.cast(operand, &given, &Type::pointer_mut(Type::DIM3));
-            return Ok(self.emit(InstKind::Load(address), Type::DIM3));
-        }
-        // Another struct or array of the same size.
         if *wanted == Type::DIM3 && given != Type::DIM3 {
-            let slot = self.builder.slot("dim3", given.clone());
-            self.builder.store(slot.clone(), operand, self.span);
-            let address =
-                self.cast(slot, &Type::pointer_mut(given), &Type::pointer_mut(Type::DIM3));
+            let (address, ty) = if given.is_pointer() {
+                (operand, given)
+            } else {
+                // Another struct or array of the same size.
+                let slot = self.builder.slot("dim3", given.clone());
+                self.builder.store(slot.clone(), operand, self.span);
+                (slot, Type::pointer_mut(given))
+            };
+            let address = self.cast(address, &ty, &Type::pointer_mut(Type::DIM3));
             return Ok(self.emit(InstKind::Load(address), Type::DIM3));
         }
         if *wanted == Type::Stream {

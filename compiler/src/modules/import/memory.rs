@@ -9,6 +9,7 @@ use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMOpcode};
 use super::Step;
 use super::arithmetic::to_signed;
 use super::body::Body;
+use crate::modules::kernels::name;
 use crate::modules::layout::{Offset, extent, offsets, pointer};
 use crate::nvvm::legacy::llvm::{Shape, Value};
 
@@ -29,9 +30,8 @@ impl<'m> Body<'_, 'm> {
                 let ty = ty.ok_or("a local variable of this type")?;
                 // Padding of structs, and so of arrays, may be read by wider accesses and by copies.
                 let unset = ty.as_scalar().is_some() || ty.is_pointer();
-                let name = value.name().filter(|name| !name.is_empty());
-                let name =
-                    name.map_or("local".into(), |name| String::from_utf8_lossy(&name).into_owned());
+                let name = Some(name(value)).filter(|name| !name.is_empty());
+                let name = name.unwrap_or_else(|| "local".into());
                 let slot = Slot { name, ty: ty.clone(), unset, variable: None };
                 let slot = self.builder.add_slot(slot);
                 Ok(Some(self.cast(slot, &Type::pointer_mut(ty), &pointer())))

@@ -18,7 +18,7 @@ impl<'m> Body<'_, 'm, '_> {
         {
             return self.intrinsic(value, &intrinsic);
         }
-        let name = String::from_utf8_lossy(&callee.name().unwrap_or_default()).into_owned();
+        let name = callee.text_name();
         if callee.kind() == Kind::Function && name.starts_with("llvm.") && !is_renamed(&name) {
             // libNVVM calls it as if it were a function of that name.
             return refuse(

@@ -73,7 +73,7 @@ impl<'m> Writer<'m, '_> {
                 "store the arguments and pass a pointer, as for `vprintf`",
             );
         }
-        let name = String::from_utf8_lossy(&function.name().unwrap_or_default()).into_owned();
+        let name = function.text_name();
         let result = self.slot(
             ty.result(),
             &function.attributes(Place::Result),

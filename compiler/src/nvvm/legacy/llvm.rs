@@ -282,6 +282,11 @@ impl<'m> Value<'m> {
         (length > 0).then(|| bytes(data, length).to_vec())
     }
 
+    /// The name as text; empty if it has none.
+    pub(crate) fn text_name(self) -> String {
+        String::from_utf8_lossy(&self.name().unwrap_or_default()).into_owned()
+    }
+
     /// Its text, as LLVM 22 prints it.
     pub(crate) fn print(self) -> String {
         // SAFETY: the value is alive.

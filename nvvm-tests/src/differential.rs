@@ -174,12 +174,12 @@ impl Runner {
         Runner { session: Session::new(), gpu: None, time_out: TIME_OUT }
     }
 
-    /// A runner that also uses the first GPU.
+    /// A runner that also uses the GPU with this number.
     ///
     /// # Errors
-    /// If there is no GPU, or none that Gridlet builds for.
-    pub fn with_gpu() -> anyhow::Result<Runner> {
-        let device = Device::open(0)?;
+    /// If there is no such GPU, or none that Gridlet builds for.
+    pub fn with_gpu(number: u32) -> anyhow::Result<Runner> {
+        let device = Device::open(number)?;
         let capability = device.info().compute_capability;
         let arch = CudaArch::for_device(capability.major, capability.minor)
             .with_context(|| format!("Gridlet cannot build for GPUs of capability {capability}"))?;

@@ -20,12 +20,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use gridlet::arch::CudaArch;
+use gridlet_runtime::Device;
 use nvvm_tests::differential::{Failure, Runner, Way};
 use nvvm_tests::generate::{self, Program, reduce};
 use serde_json::{Value, json};
 
 /// The most programs per process: enough that starting the process and the GPU costs little.
 const PROGRAMS_EACH: u64 = 200;
+/// The most processes for each GPU: each takes about 2.5 GB there, mostly for the stacks of all threads that can run.
+const PROCESSES_OF_GPU: usize = 16;
 /// How many smaller programs are tried. Each takes about as long as the program itself and the start of a process.
 const MAX_REDUCTIONS: usize = 2000;
 
@@ -38,13 +41,16 @@ struct Options {
     /// How many programs
     #[arg(long, default_value_t = 100, value_name = "N")]
     count: u64,
-    /// Also run on the first GPU
+    /// Also run on the GPUs; the processes are spread over all of them
     #[arg(long)]
     gpu: bool,
+    /// As a worker, the number of its GPU
+    #[arg(long, hide = true, default_value_t = 0)]
+    device: u32,
     /// Also build for this GPU architecture, without running there
     #[arg(long, value_name = "ARCH", conflicts_with = "gpu")]
     build: Option<CudaArch>,
-    /// Programs that run at the same time; by default one for each hardware thread
+    /// Programs that run at the same time; by default one for each hardware thread, but not more than 16 for each GPU
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Time limit of a program
@@ -121,7 +127,7 @@ fn print(options: &Options, mut seeds: Range<u64>) -> anyhow::Result<()> {
 fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     let runner = match options.build {
         Some(arch) => Runner::building_for(arch),
-        None if options.gpu => Runner::with_gpu()?,
+        None if options.gpu => Runner::with_gpu(options.device)?,
         None => Runner::new(),
     };
     let runner = runner.with_time_out(Duration::from_secs(options.time_out));
@@ -172,15 +178,15 @@ fn is_due(options: &Options, seed: u64, way: Way) -> bool {
     !way.is_resident() || seed.is_multiple_of(options.resident_every)
 }
 
-/// The arguments of a process for some programs.
-fn worker(options: &Options, seeds: &Range<u64>) -> anyhow::Result<Command> {
+/// The arguments of a process for some programs, on the GPU with that number.
+fn worker(options: &Options, seeds: &Range<u64>, device: u32) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     let count = seeds.end - seeds.start;
     command.args(["--worker", "--seed", &seeds.start.to_string(), "--count", &count.to_string()]);
     command.args(["--time-out", &options.time_out.to_string()]);
     command.args(["--resident-every", &options.resident_every.to_string()]);
     if options.gpu {
-        command.arg("--gpu");
+        command.args(["--gpu", "--device", &device.to_string()]);
     }
     if let Some(arch) = options.build {
         command.args(["--build", &arch.to_string()]);
@@ -197,9 +203,10 @@ fn worker(options: &Options, seeds: &Range<u64>) -> anyhow::Result<Command> {
 fn start(
     options: &Options,
     seeds: Range<u64>,
+    device: u32,
     mut each: impl FnMut(u64, Result<(), Failure>),
 ) -> anyhow::Result<Range<u64>> {
-    let mut command = worker(options, &seeds)?;
+    let mut command = worker(options, &seeds, device)?;
     command.args(way_arguments(&options.ways));
     let mut child = command.spawn().context("cannot start a process")?;
     let output = child.stdout.take().context("a process without output")?;
@@ -235,8 +242,11 @@ fn outcome(line: &Value) -> anyhow::Result<Result<(), Failure>> {
 
 /// Runs all programs and prints the failures. Returns whether none failed.
 fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
-    let jobs =
-        options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    // Without a GPU, each process says so.
+    let gpus = if options.gpu { Device::list()?.len().max(1) } else { 1 };
+    let most = if options.gpu { gpus * PROCESSES_OF_GPU } else { threads };
+    let jobs = options.jobs.unwrap_or(threads.min(most));
     let each = (options.count / (4 * jobs.max(1) as u64)).clamp(1, PROGRAMS_EACH);
     let started = Instant::now();
     let (next, ran) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
@@ -256,7 +266,7 @@ fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
             stop.fetch_or(failed.len() >= options.failures, Ordering::Relaxed);
         }
     };
-    let work = || -> anyhow::Result<()> {
+    let work = |device: usize| -> anyhow::Result<()> {
         loop {
             let first = next.fetch_add(each, Ordering::Relaxed);
             let mut left = first..seeds.end.min(first.saturating_add(each));
@@ -264,7 +274,7 @@ fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                left = start(options, left, ended)?;
+                left = start(options, left, device as u32, ended)?;
             }
             if first >= seeds.end {
                 return Ok(());
@@ -272,7 +282,8 @@ fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> =
+            (0..jobs.max(1)).map(|job| scope.spawn(move || work(job % gpus))).collect();
         let mut joined = workers.into_iter().map(|worker| worker.join());
         joined.try_for_each(|result| result.unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
     })?;
@@ -348,7 +359,7 @@ impl Texts<'_> {
         let (child, lines) = match &mut self.process {
             Some(process) => process,
             none => {
-                let mut command = worker(self.options, &(self.seed..self.seed + 1))?;
+                let mut command = worker(self.options, &(self.seed..self.seed + 1), 0)?;
                 command.arg("--texts").args(&self.ways).stdin(Stdio::piped());
                 let mut child = command.spawn().context("cannot start a process")?;
                 let output = child.stdout.take().context("a process without output")?;
@@ -391,6 +402,20 @@ impl Drop for Texts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_told_its_gpu() {
+        let arguments = |options: &[&str], device| {
+            let options = Options::parse_from([&["differential"], options].concat());
+            let command = worker(&options, &(7..9), device).expect("this program has a path");
+            let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+            Options::parse_from([vec!["differential".to_owned()], words.collect()].concat())
+        };
+        let told = arguments(&["--gpu"], 1);
+        assert!(told.worker && told.gpu);
+        assert_eq!((told.device, told.seed, told.count), (1, 7, 2));
+        assert!(!arguments(&[], 0).gpu);
+    }
 
     #[test]
     fn resident_launches_may_be_compared_for_some_seeds_only() {

@@ -395,6 +395,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             self.values[inst.index()] = value;
             self.declare_addressed(inst)?;
         }
+        self.enter_end(block);
         match &block.terminator {
             Terminator::Jump(to) => {
                 let branch = self.build().build_unconditional_branch(self.block(*to)?)?;

@@ -60,6 +60,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
                 name: "entry".into(),
                 instructions: vec![],
                 terminator: Terminator::Return(None),
+                end: None,
                 unroll: None,
             }],
             span,

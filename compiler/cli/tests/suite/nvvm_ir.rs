@@ -560,6 +560,28 @@ fn local_addresses_that_a_run_finds_are_explained_for_modules() {
     assert!(atomic.contains("on global and shared memory only"), "{atomic}");
 }
 
+#[test]
+fn code_that_cannot_be_reached_traps_at_its_own_line() {
+    let folder = folder();
+    let text = "define ptx_kernel void @k(ptr %p) {\n  store i32 1, ptr %p\n  br label %end\nend:\n  unreachable\n}\n";
+    fs::write(folder.path().join("a.ll"), text).unwrap();
+    let run = ["run", "a.ll", "--device", "cpu", "--kernel", "k", "--grid", "1", "--block", "1"];
+    let run = |more: &[&str]| {
+        Gridlet::new(&folder).run(&[&run[..], &["--arg", "[1]"], more].concat()).stderr
+    };
+    let plain = run(&[]);
+    assert!(plain.contains("reached code assumed to be unreachable, at a.ll:5"), "{plain}");
+    let checked = run(&["--check"]);
+    assert!(checked.contains(" --> a.ll:5\n"), "{checked}");
+
+    let text = include_str!("../../../c/tests/fill.gir");
+    let text = text.replacen("  return\n", "  unreachable  ; fill.toy:9\n", 1);
+    fs::write(folder.path().join("a.gir"), text).unwrap();
+    let run = ["run", "a.gir", "--device", "cpu", "--kernel", "fill", "--grid", "1", "--block"];
+    let found = Gridlet::new(&folder).run(&[&run[..], &["1", "--arg", "[1]"]].concat()).stderr;
+    assert!(found.contains("at fill.toy:9"), "{found}");
+}
+
 /// LLVM leaves them undefined, and removes tests of the divisor because of them.
 #[test]
 fn divisions_by_zero_trap_at_their_line() {

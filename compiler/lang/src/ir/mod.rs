@@ -307,6 +307,8 @@ pub struct Block {
     pub instructions: Vec<InstId>,
     /// The end of the block.
     pub terminator: Terminator,
+    /// The position of the end, where it is known; otherwise it is that of the instruction before. The printed text leaves it out.
+    pub end: Option<Span>,
     /// How to unroll the loop that starts here. The blocks that jump back to it come after it.
     pub unroll: Option<Unroll>,
 }

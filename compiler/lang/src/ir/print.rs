@@ -9,7 +9,7 @@
 //!          | "extern" "kernel" "@"NAME "(" NAME ":" TYPE, … ")"
 //! function = ("fn" | "body" | "entry") "@"NAME "(" "%"NAME ":" TYPE, … ")" ("->" TYPE)? "{" slot* block* "}"
 //! slot     = "slot" "$"NAME ":" TYPE ("," "unset")?
-//! block    = NAME ":" ("unroll" ("(" COUNT ")")?)? instruction* terminator
+//! block    = NAME ":" ("unroll" ("(" COUNT ")")?)? instruction* terminator (";" position)?
 //! instruction = ("%"NUMBER ":" TYPE "=")? OPERATION operand, … (";" position)?
 //! terminator  = "jump" NAME | "branch" operand "," NAME "," NAME | "return" operand? | "unreachable"
 //! operand  = "%"NUMBER | "%"NAME | "$"NAME | "@"NAME | LITERAL SUFFIX | "zero" TYPE

@@ -135,6 +135,8 @@ pub(super) struct Rewriter<'c, 'f, A> {
     open: Vec<InstId>,
     open_name: String,
     open_unroll: Option<Unroll>,
+    /// The position of the end of the old block that the open block ends with.
+    open_end: Option<Span>,
     names: BTreeSet<String>,
     numbers: BTreeMap<&'static str, u32>,
     status: Operand,
@@ -166,6 +168,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
             open: vec![],
             open_name: String::new(),
             open_unroll: None,
+            open_end: None,
             numbers: BTreeMap::new(),
             status: Operand::Slot(status),
         }
@@ -191,6 +194,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
                 }
             }
             let at = |id: BlockId| starts[id.index()];
+            self.open_end = block.end;
             self.close(match block.terminator {
                 Terminator::Jump(target) => Terminator::Jump(at(target)),
                 Terminator::Branch { condition, then, otherwise } => {
@@ -295,8 +299,8 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
     pub(super) fn close(&mut self, terminator: Terminator) {
         let name = std::mem::take(&mut self.open_name);
         let instructions = std::mem::take(&mut self.open);
-        let unroll = self.open_unroll.take();
-        self.blocks.push(Block { name, instructions, terminator, unroll });
+        let (end, unroll) = (self.open_end.take(), self.open_unroll.take());
+        self.blocks.push(Block { name, instructions, terminator, end, unroll });
     }
 
     /// Starts a block, with a number after its name if the name is taken.

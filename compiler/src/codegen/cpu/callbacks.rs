@@ -116,6 +116,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
+    /// Sets the current source position to that of a block's end, if it has one.
+    pub(in crate::codegen) fn enter_end(&self, block: &Block) {
+        if let Some(span) = block.end {
+            self.span.set(span);
+            self.set_debug_location();
+        }
+    }
+
     /// Emits a trap, which ends the grid.
     pub(in crate::codegen) fn trap(&self, kind: u32) -> Result<()> {
         let thread = self.known_thread()?;

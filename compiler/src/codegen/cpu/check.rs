@@ -308,8 +308,9 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
 
     /// Emits the poll at the head of a loop.
     pub(in crate::codegen) fn emit_poll(&self, block: &Block, kind: u32) -> Result<()> {
-        if let Some(&first) = block.instructions.first() {
-            self.enter_instruction(first);
+        match block.instructions.first() {
+            Some(&first) => self.enter_instruction(first),
+            None => self.enter_end(block),
         }
         self.callback(Callback::Poll, &[self.word(kind), self.location()])?;
         Ok(())

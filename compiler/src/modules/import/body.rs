@@ -177,6 +177,7 @@ impl<'m> Body<'_, 'm> {
         for (slot, value) in stores {
             self.builder.store(slot, value, self.span);
         }
+        self.builder.end_at(self.span);
         match end.opcode() {
             LLVMOpcode::LLVMRet => {
                 let value = match end.operand_count() {
@@ -211,6 +212,7 @@ impl<'m> Body<'_, 'm> {
             self.cases += 1;
             self.builder.branch(equal, self.blocks[target], next);
             self.builder.place(next);
+            self.builder.end_at(self.span);
         }
         self.builder.jump(default);
         Ok(())

@@ -50,6 +50,7 @@ impl Code {
             name: name.into(),
             instructions: vec![],
             terminator: Terminator::Unreachable,
+            end: None,
             unroll: None,
         });
         BlockId(self.function.blocks.len() as u32 - 1)

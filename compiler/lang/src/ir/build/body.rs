@@ -39,6 +39,7 @@ struct Draft {
     reached: bool,
     instructions: Vec<InstId>,
     terminator: Option<Terminator>,
+    end: Option<Span>,
     unroll: Option<Unroll>,
 }
 
@@ -89,6 +90,7 @@ impl BodyBuilder {
             reached: false,
             instructions: vec![],
             terminator: None,
+            end: None,
             unroll: None,
         });
         BlockId(self.blocks.len() as u32 - 1)
@@ -204,6 +206,13 @@ impl BodyBuilder {
         }
     }
 
+    /// Sets the position of the end of the open block, before it ends.
+    pub fn end_at(&mut self, span: Span) {
+        if let Some(block) = self.current {
+            self.blocks[block.index()].end = Some(span);
+        }
+    }
+
     /// Ends the block with a jump.
     pub fn jump(&mut self, target: BlockId) {
         self.terminate(Terminator::Jump(target));
@@ -248,7 +257,8 @@ impl BodyBuilder {
             };
             let name = std::mem::take(&mut draft.name);
             let instructions = std::mem::take(&mut draft.instructions);
-            blocks.push(Block { name, instructions, terminator, unroll: draft.unroll });
+            let (end, unroll) = (draft.end, draft.unroll);
+            blocks.push(Block { name, instructions, terminator, end, unroll });
         }
         Ok(Function {
             name: signature.name,

@@ -180,11 +180,16 @@ impl<'t> Parser<'t> {
             }
             instructions.push(self.instruction(body)?);
         };
+        let mut end = None;
         if self.cursor.eat(";") {
+            // Any other comment may stand here too.
+            let comment = self.cursor.clone();
+            end = self.position().ok();
+            self.cursor = comment;
             self.cursor.line();
         }
         self.cursor.end_of_line()?;
-        Ok(Block { name: name.into(), instructions, terminator, unroll })
+        Ok(Block { name: name.into(), instructions, terminator, end, unroll })
     }
 
     fn terminator(&mut self, body: &mut Body<'t>) -> Result<Option<Terminator>> {

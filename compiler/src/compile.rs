@@ -147,6 +147,11 @@ impl BuildOptions {
         if self.optimize { 3 } else { 0 }
     }
 
+    /// Whether libNVVM compiles to PTX.
+    pub(crate) fn uses_libnvvm(&self) -> bool {
+        self.backend == Backend::LibNvvm
+    }
+
     /// The dialect that these options select.
     pub fn dialect(&self) -> Dialect {
         match self.dialect {
@@ -775,9 +780,10 @@ impl Session {
     /// # Errors
     /// As [`Own::check`], [`Session::ptx_of`] and [`Session::device_link`].
     pub fn own_cubin(&self, own: &Own<'_>, options: &BuildOptions) -> Result<Cubin> {
-        own.check(options.arch)?;
-        let (ptx, _) = self.ptx_of(own.module(), options)?;
-        let linked = self.device_link(&ptx, own.uses_device_runtime(), options);
+        own.check_for(options.arch, options.uses_libnvvm())?;
+        let compiled = self.ptx_of(own.module(), options);
+        let linked = compiled
+            .and_then(|(ptx, _)| self.device_link(&ptx, own.uses_device_runtime(), options));
         let (cubin, _) = linked.map_err(|error| own.explain(error))?;
         link::check_parameters(&cubin, own.parameter_buffers())?;
         Ok(cubin)

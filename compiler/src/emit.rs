@@ -202,13 +202,16 @@ pub fn emit(
         (_, Input::Library(library)) => match target {
             Target::Cuda(arch) if !kind.needs_kernels() => {
                 let is_checked = !matches!(kind, Kind::Nvvm | Kind::Bitcode);
-                let checked = if is_checked { library.check(arch) } else { Ok(()) };
                 let options = BuildOptions { arch, ..*cuda };
+                let checked = match is_checked {
+                    true => library.check_for(arch, options.uses_libnvvm()),
+                    false => Ok(()),
+                };
                 let made = checked.and_then(|()| {
                     let module = library.module();
                     let name = module.get_name().to_string_lossy();
                     module_for_gpu(session, module, kind, &options)
-                        .map_err(|error| modules::at(&name, error))
+                        .map_err(|error| library.explain(modules::at(&name, error)))
                 });
                 made.map_err(Error::in_nvvm_ir)
             }
@@ -308,16 +311,15 @@ fn own_for_gpu(
         ));
     }
     let module = own.module();
+    let check = || own.check_for(options.arch, options.uses_libnvvm());
     let made = match kind {
-        Kind::Ptx => own.check(options.arch).and_then(|()| ptx(session, module, options)),
+        Kind::Ptx => check().and_then(|()| ptx(session, module, options)),
         Kind::Cubin => session.own_cubin(own, options).map(|cubin| cubin.0),
         Kind::Nvvm | Kind::Bitcode => module_for_gpu(session, module, kind, options),
-        Kind::Object => {
-            own.check(options.arch).and_then(|()| module_for_gpu(session, module, kind, options))
-        }
+        Kind::Object => check().and_then(|()| module_for_gpu(session, module, kind, options)),
         _ => return Err(lacks(kind, options.arch.into())),
     };
-    made.map_err(Error::in_nvvm_ir)
+    made.map_err(|error| Error::in_nvvm_ir(own.explain(error)))
 }
 
 /// An output of a module that was checked.

@@ -4,13 +4,13 @@ use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
-use inkwell::llvm_sys::LLVMOpcode;
+use inkwell::llvm_sys::{LLVMFastMathApproxFunc, LLVMOpcode};
 
 use super::kernels::{self, name};
 use super::{buffers, runtime};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Kind, Module, Shape, Value};
-use crate::nvvm::{is_for_gpus, is_renamed};
+use crate::nvvm::{is_for_gpus, is_renamed, lacking};
 use crate::toolchain::LLVM_VERSION;
 
 /// Functions of the first interface, before CUDA 12.
@@ -167,6 +167,54 @@ fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     functions
         .filter_map(|function| Some(Finding { at: Some(function), message: wrong(function)? }))
         .collect()
+}
+
+/// The first call of each intrinsic that libNVVM lacks in the dialect of an architecture.
+pub(super) fn lacking<'m>(module: Module<'m>, arch: CudaArch) -> Vec<Finding<'m>> {
+    let wrong = |function: Value<'m>| {
+        let symbol = name(function);
+        first_call(function, |call| {
+            let instead = lacking::instead(&symbol, arch.dialect(), is_approximate(call))?;
+            Some(format!("libNVVM has no `{symbol}` for {arch}; {instead}"))
+        })
+    };
+    intrinsics_of(module).filter_map(wrong).collect()
+}
+
+/// The first call of each intrinsic that an older libNVVM lacks, after a tool refused the module.
+pub(super) fn newer<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+    let wrong = |function: Value<'m>| {
+        let symbol = name(function);
+        first_call(function, |call| {
+            let may_lack = lacking::is_newer(&symbol, is_approximate(call));
+            may_lack.then(|| {
+                format!(
+                    "the compiler refuses the module, probably for `{symbol}`, which libNVVM of CUDA 13.5 has and older ones lack:\n{log}"
+                )
+            })
+        })
+    };
+    intrinsics_of(module).filter_map(wrong).collect()
+}
+
+fn intrinsics_of(module: Module<'_>) -> impl Iterator<Item = Value<'_>> {
+    let functions = module.functions().into_iter();
+    functions.filter(|function| name(*function).starts_with("llvm."))
+}
+
+/// The first call of a function about which there is something to say.
+fn first_call<'m>(
+    function: Value<'m>,
+    say: impl Fn(Value<'m>) -> Option<String>,
+) -> Option<Finding<'m>> {
+    // LLVM lists the last one first.
+    let calls = runtime::calls(function).into_iter().rev();
+    calls.filter_map(|at| Some(Finding { at: Some(at), message: say(at)? })).next()
+}
+
+/// Whether a call may be computed approximately.
+fn is_approximate(call: Value<'_>) -> bool {
+    call.fast_math() & LLVMFastMathApproxFunc != 0
 }
 
 /// Functions of the device runtime that are not as it has them.

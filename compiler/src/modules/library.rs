@@ -47,7 +47,17 @@ impl<'ctx> Library<'ctx> {
     /// # Errors
     /// As [`super::Own::check`].
     pub fn check(&self, arch: CudaArch) -> Result<()> {
-        check(&self.name, &self.module, &self.sources, arch)
+        self.check_for(arch, true)
+    }
+
+    /// As [`super::Own::check_for`].
+    pub(crate) fn check_for(&self, arch: CudaArch, by_libnvvm: bool) -> Result<()> {
+        check(&self.name, &self.module, &self.sources, arch, by_libnvvm)
+    }
+
+    /// As [`super::Own::explain`].
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        explain(&self.name, &self.module, &self.sources, error)
     }
 }
 
@@ -57,14 +67,31 @@ pub(super) fn text(module: &Module<'_>, bytes: &[u8]) -> String {
     text.unwrap_or_else(|| module.print_to_string().to_string())
 }
 
-/// Checks what no tool checks. `sources` starts with the module's text.
+/// Checks what no tool checks. `sources` starts with the module's text. `by_libnvvm`: libNVVM compiles it.
 pub(super) fn check(
     name: &str,
     module: &Module<'_>,
     sources: &SourceMap,
     arch: CudaArch,
+    by_libnvvm: bool,
 ) -> Result<()> {
-    refuse(name, sources, check::all(llvm::Module::new(module), arch))
+    let module = llvm::Module::new(module);
+    let mut findings = check::all(module, arch);
+    if by_libnvvm {
+        findings.extend(check::lacking(module, arch));
+    }
+    refuse(name, sources, findings)
+}
+
+/// Turns an error of a compiler or a linker into one that names the calls at fault, if it is about them.
+pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, error: Error) -> Error {
+    let Error::Tool { log, .. } = &error else { return error };
+    let module = llvm::Module::new(module);
+    let mut findings = check::undefined(module, log);
+    if findings.is_empty() {
+        findings = check::newer(module, log);
+    }
+    refuse(name, sources, findings).err().unwrap_or(error)
 }
 
 /// Refuses a module with findings. `sources` as for [`check`].

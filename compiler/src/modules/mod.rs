@@ -168,11 +168,9 @@ impl<'ctx> Own<'ctx> {
         self.program.module.sources = Arc::clone(&self.program.sources);
     }
 
-    /// Turns a linker's error about functions that the module calls into one that names their declarations.
+    /// Turns an error of a compiler or a linker about functions that the module calls into one that names their lines.
     pub(crate) fn explain(&self, error: Error) -> Error {
-        let Error::Tool { log, .. } = &error else { return error };
-        let findings = check::undefined(llvm::Module::new(&self.module), log);
-        library::refuse(&self.name, &self.program.sources, findings).err().unwrap_or(error)
+        library::explain(&self.name, &self.module, &self.program.sources, error)
     }
 
     /// The module.
@@ -215,13 +213,18 @@ impl<'ctx> Own<'ctx> {
         self.uses_device_runtime
     }
 
-    /// Checks what no tool checks: the target, the signatures and names of the device runtime's functions, and the
-    /// parameter buffers.
+    /// Checks what no tool checks, or says less clearly: the target, the signatures and names of the device runtime's functions,
+    /// the parameter buffers, and intrinsics that libNVVM lacks.
     ///
     /// # Errors
     /// [`Error::Mistakes`] with all findings.
     pub fn check(&self, arch: CudaArch) -> Result<()> {
-        library::check(&self.name, &self.module, &self.program.sources, arch)
+        self.check_for(arch, true)
+    }
+
+    /// As [`Own::check`]; `by_libnvvm` is false for LLVM's own back end, which has more intrinsics.
+    pub(crate) fn check_for(&self, arch: CudaArch, by_libnvvm: bool) -> Result<()> {
+        library::check(&self.name, &self.module, &self.program.sources, arch, by_libnvvm)
     }
 
     fn name(&self) -> &str {

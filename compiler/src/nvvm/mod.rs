@@ -6,6 +6,8 @@
 
 pub(crate) mod halves;
 #[cfg(feature = "llvm")]
+pub(crate) mod lacking;
+#[cfg(feature = "llvm")]
 pub mod legacy;
 #[cfg(feature = "llvm")]
 mod mistakes;

@@ -3,12 +3,12 @@
 
 use inkwell::llvm_sys::core::LLVMInstructionEraseFromParent;
 use inkwell::module::Module;
-use inkwell::values::{AnyValue, AnyValueEnum, AsValueRef, BasicValue as _};
+use inkwell::values::{AnyValue, AnyValueEnum, AsValueRef, BasicValue as _, FunctionValue};
 
 use crate::error::{Error, Result};
 
 /// Same arguments, another name. libNVVM 13.0 refuses the names on the left, or calls them as if they were functions.
-const RENAMED: [(&str, &str); 11] = [
+const RENAMED: [(&str, &str); 13] = [
     ("llvm.fabs.f32", "llvm.nvvm.fabs.f"),
     ("llvm.fabs.f64", "llvm.nvvm.fabs.d"),
     ("llvm.nvvm.barrier.cta.sync.aligned.all", "llvm.nvvm.barrier.n"),
@@ -20,26 +20,43 @@ const RENAMED: [(&str, &str); 11] = [
     ("llvm.nvvm.fabs.f32", "llvm.nvvm.fabs.f"),
     ("llvm.nvvm.fabs.f64", "llvm.nvvm.fabs.d"),
     ("llvm.nvvm.fabs.ftz.f32", "llvm.nvvm.fabs.ftz.f"),
+    ("llvm.trunc.f32", "llvm.nvvm.trunc.f"),
+    ("llvm.trunc.f64", "llvm.nvvm.trunc.d"),
 ];
+
+/// Intrinsics that libNVVM 13.0 and 13.5 refuse on all types. They are [`TO_EVEN`] where nothing changes how numbers are rounded.
+const ROUNDING: [&str; 2] = ["llvm.nearbyint.", "llvm.rint."];
+
+const TO_EVEN: &str = "llvm.roundeven.";
 
 /// Whether a module uses a name that libNVVM lacks.
 pub(super) fn are_new(module: &Module<'_>) -> bool {
     RENAMED.iter().any(|(new, _)| module.get_function(new).is_some())
+        || module.get_functions().any(|function| to_even(function).is_some())
+}
+
+/// The name of the intrinsic that does the same as one of [`ROUNDING`].
+fn to_even(function: FunctionValue<'_>) -> Option<String> {
+    let name = function.get_name().to_string_lossy();
+    let types = ROUNDING.iter().find_map(|known| name.strip_prefix(known))?;
+    Some(format!("{TO_EVEN}{types}"))
 }
 
 /// Gives all intrinsics the names that libNVVM knows.
 pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
     whole_block_barriers(module)?;
-    for (new, old) in RENAMED {
-        let Some(function) = module.get_function(new) else { continue };
+    let rounding = module.get_functions().filter_map(|one| Some((one, to_even(one)?)));
+    let renamed =
+        RENAMED.iter().filter_map(|(new, old)| Some((module.get_function(new)?, (*old).into())));
+    for (function, old) in rounding.chain(renamed).collect::<Vec<(_, String)>>() {
         // Two names may have the same old one.
-        match module.get_function(old) {
+        match module.get_function(&old) {
             Some(known) => {
                 function.replace_all_uses_with(known);
                 // SAFETY: a declaration that nothing uses.
                 unsafe { function.delete() };
             }
-            None => function.as_global_value().set_name(old),
+            None => function.as_global_value().set_name(&old),
         }
     }
     Ok(())

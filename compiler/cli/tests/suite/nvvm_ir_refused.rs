@@ -234,3 +234,77 @@ fn a_target_may_be_named_twice() {
         }
     }
 }
+
+/// A kernel with two calls of an intrinsic of a function of `ty`, in lines 4 and 5.
+fn calling(intrinsic: &str, ty: &str, flags: &str) -> String {
+    format!(
+        "declare {ty} @{intrinsic}({ty})
+define ptx_kernel void @k(ptr %p) {{
+  %x = load {ty}, ptr %p
+  %y = call {flags}{ty} @{intrinsic}({ty} %x)
+  %z = call {flags}{ty} @{intrinsic}({ty} %y)
+  store {ty} %z, ptr %p
+  ret void
+}}
+"
+    )
+}
+
+/// libNVVM names no line, and for some of them it writes PTX that ptxas cannot read.
+#[test]
+fn intrinsics_that_libnvvm_lacks_are_refused_at_their_line() {
+    for (intrinsic, ty, instead, archs) in [
+        ("llvm.sin.f32", "float", "call `__nv_sinf` of libdevice", &["sm_90", "sm_100"][..]),
+        ("llvm.exp.f64", "double", "call `__nv_exp` of libdevice", &["sm_90", "sm_100", "sm_120"]),
+        ("llvm.log2.v2f32", "<2 x float>", "call `__nv_log2f` of libdevice, for each", &["sm_100"]),
+        ("llvm.round.f32", "float", "call `__nv_round` or `__nv_roundf`", &["sm_100"]),
+        ("llvm.bswap.v2i32", "<2 x i32>", "use it on `i16`, `i32`, `i64`", &["sm_100"]),
+    ] {
+        let text = calling(intrinsic, ty, "");
+        for arch in archs {
+            let said = format!("error: a.ll:4: libNVVM has no `{intrinsic}` for {arch}; {instead}");
+            for call in [&["check"][..], &["build"], &["build", "--emit", "ptx"]] {
+                let refused = gridlet(&text, &[call, &["FILE", "--arch", arch]].concat());
+                assert_eq!(refused.status, 1, "{refused:?}");
+                assert!(refused.stderr.starts_with(&said), "{call:?}: {}", refused.stderr);
+                assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+            }
+        }
+        // The CPU device has its own functions, or says what it lacks.
+        let check = gridlet(&text, &["check", "FILE", "--arch", "cpu"]);
+        assert!(!check.stderr.contains("libNVVM"), "{}", check.stderr);
+    }
+    // LLVM's own back end has more.
+    let text = calling("llvm.round.f32", "float", "");
+    let build = ["build", "FILE", "--arch", "sm_100", "--emit", "ptx"];
+    let built = gridlet(&text, &[&build[..], &["--backend", "nvptx"]].concat());
+    assert_eq!(built.status, 0, "{}", built.stderr);
+    for intrinsic in ["llvm.trunc.f32", "llvm.rint.f32", "llvm.nearbyint.f32"] {
+        let built = gridlet(&calling(intrinsic, "float", ""), &build);
+        assert_eq!(built.status, 0, "{intrinsic}: {}", built.stderr);
+    }
+}
+
+/// Only the tool knows, because a newer one has them.
+#[test]
+fn intrinsics_that_an_older_libnvvm_lacks_are_named() {
+    for (intrinsic, ty, flags) in [
+        ("llvm.canonicalize.f32", "float", ""),
+        ("llvm.trunc.f16", "half", ""),
+        ("llvm.tanh.f32", "float", "afn "),
+    ] {
+        let text = calling(intrinsic, ty, flags);
+        let check = gridlet(&text, &["check", "FILE", "--arch", "sm_100"]);
+        assert_eq!((check.status, check.stderr.as_str()), (0, ""));
+        for emit in ["bundle", "ptx"] {
+            let build = ["build", "FILE", "--arch", "sm_100", "--emit", emit];
+            let refused = gridlet(&text, &build);
+            if refused.status == 0 {
+                continue;
+            }
+            let said = format!("`{intrinsic}`, which libNVVM of CUDA 13.5 has and older ones lack");
+            assert!(refused.stderr.starts_with("error: a.ll:4: "), "{}", refused.stderr);
+            assert!(refused.stderr.contains(&said), "{}", refused.stderr);
+        }
+    }
+}

@@ -10,6 +10,7 @@ use super::instructions::fast_math;
 use super::llvm::{Place, Shape, Value};
 use super::refusal::{Written, refuse};
 use super::types::mangled;
+use crate::nvvm::lacking::libdevice;
 
 /// Intrinsics that libNVVM knows with the same meaning, overloaded on the type of the first
 /// argument.
@@ -57,29 +58,6 @@ const FORWARDED: [&str; 6] = [
     "llvm.ptr.annotation",
     "llvm.ssa.copy",
     "llvm.strip.invariant.group",
-];
-
-/// Functions of libdevice that implement an intrinsic, without the letter that marks `float`.
-const LIBDEVICE: [(&str, &str); 19] = [
-    ("llvm.acos", "acos"),
-    ("llvm.asin", "asin"),
-    ("llvm.atan", "atan"),
-    ("llvm.atan2", "atan2"),
-    ("llvm.cos", "cos"),
-    ("llvm.cosh", "cosh"),
-    ("llvm.exp", "exp"),
-    ("llvm.exp10", "exp10"),
-    ("llvm.exp2", "exp2"),
-    ("llvm.ldexp", "ldexp"),
-    ("llvm.log", "log"),
-    ("llvm.log10", "log10"),
-    ("llvm.log2", "log2"),
-    ("llvm.pow", "pow"),
-    ("llvm.powi", "powi"),
-    ("llvm.sin", "sin"),
-    ("llvm.sinh", "sinh"),
-    ("llvm.tan", "tan"),
-    ("llvm.tanh", "tanh"),
 ];
 
 impl<'m> Body<'_, 'm, '_> {
@@ -140,11 +118,10 @@ impl<'m> Body<'_, 'm, '_> {
         if self.rewritten(value, name)? {
             return Ok(());
         }
-        if let Some((_, function)) = LIBDEVICE.iter().find(|(known, _)| *known == name) {
-            let suffix = if value.ty().shape() == Shape::Float { "f" } else { "" };
+        if let Some((function, _)) = libdevice(&value.callee().text_name()) {
             return refuse(
                 format!("libNVVM has no `{name}`"),
-                format!("call `__nv_{function}{suffix}` and link libdevice"),
+                format!("call `{function}` and link libdevice"),
             );
         }
         refuse(

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use gridlet::arch::CudaArch;
 use gridlet::diagnostics::{Diagnostic, Severity, ids};
 use gridlet::inkwell::context::Context;
+use gridlet::source::SourceMap;
 use gridlet::target::Target;
 
 use crate::build::refuse;
@@ -76,7 +77,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let mut worst = 0;
     for file in &options.files {
         let outcome = match FileKind::of(file) {
-            FileKind::Nvvm => module(file, &options.arch),
+            FileKind::Nvvm => module(file, options, reporter),
             _ => program(file, options, reporter),
         };
         if let Err(failure) = outcome {
@@ -89,8 +90,18 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
 
 fn program(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
     let program = input::read(file, &[], reporter)?;
-    let messages = options.judge(&program.warnings);
-    reporter.diagnostics(&messages, &program.sources);
+    show(&program.warnings, &program.sources, options, reporter)
+}
+
+/// Shows the warnings that are not allowed, and fails if one is denied.
+fn show(
+    warnings: &[Diagnostic],
+    sources: &SourceMap,
+    options: &Options,
+    reporter: &Reporter,
+) -> Outcome {
+    let messages = options.judge(warnings);
+    reporter.diagnostics(&messages, sources);
     match messages.iter().any(|message| message.severity == Severity::Error) {
         true => Err(Failure::shown(status::PROGRAM)),
         false => Ok(()),
@@ -98,15 +109,19 @@ fn program(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
 }
 
 /// Checks a module of NVVM IR for some targets, by default for one architecture.
-fn module(file: &Path, targets: &[Target]) -> Outcome {
+fn module(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
     let context = Context::create();
     let own = input::module(&context, file)?;
     let default = [Target::Cuda(CudaArch::DEFAULT)];
-    for target in if targets.is_empty() { &default[..] } else { targets } {
+    let targets = if options.arch.is_empty() { &default[..] } else { &options.arch };
+    for target in targets {
         match target {
             Target::Cuda(arch) => own.check(*arch).map_err(input::foreign)?,
             _ => _ = own.cpu_program().map_err(input::foreign)?,
         }
     }
-    Ok(())
+    // The CPU device would not run what calls them.
+    let for_gpu = targets.iter().any(|target| matches!(target, Target::Cuda(_)));
+    let warnings = if for_gpu { own.warnings() } else { vec![] };
+    show(&warnings, &own.program().sources, options, reporter)
 }

@@ -254,8 +254,19 @@ fn device_runtime(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     findings
 }
 
+/// The functions that the module uses and does not define. CUDA, libdevice and Gridlet define those with reserved names.
+pub(super) fn undefined(module: Module<'_>) -> Vec<Value<'_>> {
+    let mut functions = module.functions();
+    functions.retain(|function| {
+        let symbol = name(*function);
+        let is_known = symbol.starts_with("llvm.") || symbol::is_reserved(&symbol);
+        function.is_declaration() && !is_known && !function.users().is_empty()
+    });
+    functions
+}
+
 /// Names a function that a link found undefined, if the module calls it.
-pub(super) fn undefined<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+pub(super) fn not_linked<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
     // nvJitLink: "Undefined reference to 'f' in 'program.ptx'"; ptxas: "Unresolved extern function 'f'".
     let is_about = |line: &&str| line.contains("Undefined") || line.contains("Unresolved");
     let lines = log.lines().filter(is_about);

@@ -87,7 +87,7 @@ pub(super) fn check(
 pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, error: Error) -> Error {
     let Error::Tool { log, .. } = &error else { return error };
     let module = llvm::Module::new(module);
-    let mut findings = check::undefined(module, log);
+    let mut findings = check::not_linked(module, log);
     if findings.is_empty() {
         findings = check::newer(module, log);
     }

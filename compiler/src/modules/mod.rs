@@ -45,12 +45,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gridlet_lang::arch::CudaArch;
+use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir;
 use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols;
 use gridlet_lang::layout::{Layouts, ParamLayout, ParamSlot, buffer_layout};
 use gridlet_lang::program::Checked;
-use gridlet_lang::source::{FileId, Known, SourceMap};
+use gridlet_lang::source::{FileId, Known, SourceMap, Span};
 use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -64,7 +65,7 @@ pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 pub use library::Library;
 pub use lines::SourceLines;
-use positions::Mentions;
+use positions::{Mentions, Positions};
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -166,6 +167,20 @@ impl<'ctx> Own<'ctx> {
         }
         self.program.sources = Arc::new(sources);
         self.program.module.sources = Arc::clone(&self.program.sources);
+    }
+
+    /// What may be wrong with the module on a GPU: functions that it uses and does not define, unless another module that is
+    /// linked with it does.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let positions = Positions::of(&self.program.sources);
+        let warning = |function| {
+            let symbol = kernels::name(function);
+            let span = positions.line_of(&symbol).unwrap_or(Span::NOWHERE);
+            let message = format!("the module does not define the function `{symbol}`");
+            let hint = "give a module that defines it to `gridlet build` with `--link`";
+            Diagnostic::warning(ids::UNDEFINED_FUNCTION, span, message).hint(hint)
+        };
+        check::undefined(llvm::Module::new(&self.module)).into_iter().map(warning).collect()
     }
 
     /// Turns an error of a compiler or a linker about functions that the module calls into one that names their lines.

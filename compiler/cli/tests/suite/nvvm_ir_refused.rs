@@ -308,3 +308,36 @@ fn intrinsics_that_an_older_libnvvm_lacks_are_named() {
         }
     }
 }
+
+/// `check` cannot know what a build links.
+#[test]
+fn functions_that_nothing_defines_are_warnings() {
+    let text = "\
+declare i32 @helper(i32)
+declare float @__nv_sinf(float)
+declare i32 @vprintf(ptr, ptr)
+declare void @unused()
+define ptx_kernel void @k(ptr %p, float %f) {
+  %x = load i32, ptr %p
+  %y = call i32 @helper(i32 %x)
+  %z = call float @__nv_sinf(float %f)
+  store i32 %y, ptr %p
+  store float %z, ptr %p
+  %n = call i32 @vprintf(ptr %p, ptr null)
+  ret void
+}
+";
+    let warned = check(text);
+    assert_eq!(warned.status, 0, "{warned:?}");
+    insta::assert_snapshot!(warned.stderr);
+    let denied = gridlet(text, &["check", "FILE", "--deny", "undefined-function"]);
+    assert_eq!(denied.status, 1, "{denied:?}");
+    assert!(denied.stderr.starts_with("error[undefined-function]"), "{}", denied.stderr);
+    let allowed = gridlet(text, &["check", "FILE", "--allow", "undefined-function"]);
+    assert_eq!((allowed.status, allowed.stderr.as_str()), (0, ""));
+    let object = gridlet(text, &["build", "FILE", "--emit", "object", "-o", "a.o"]);
+    assert_eq!((object.status, object.stderr.as_str()), (0, ""));
+    let bundle = gridlet(text, &["build", "FILE"]);
+    let said = "error: a.ll:1: neither the module nor one that is linked in defines `helper`";
+    assert!(bundle.status == 1 && bundle.stderr.starts_with(said), "{}", bundle.stderr);
+}

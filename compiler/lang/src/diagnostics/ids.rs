@@ -116,6 +116,7 @@ ids! {
     DIVERGENT_BARRIER = "divergent-barrier": "a barrier that some threads of a block may not reach",
     LOST_LANES = "lost-lanes": "nested branches after which the lanes of a warp may not find each other again",
     TOOL_WARNING = "tool-warning": "a warning from NVIDIA's compiler or linker",
+    UNDEFINED_FUNCTION = "undefined-function": "a function that a module of NVVM IR uses and does not define",
 }
 
 ids! {
@@ -160,6 +161,7 @@ pub const WARNINGS: &[&str] = &[
     DIVERGENT_BARRIER,
     LOST_LANES,
     TOOL_WARNING,
+    UNDEFINED_FUNCTION,
 ];
 
 /// Every id that the reference explains, with its meaning: [`ALL`], the findings of `gridlet run --check`, and

@@ -1,7 +1,5 @@
 //! The code of one function, emitted block by block.
 
-use std::collections::BTreeMap;
-
 use super::{is_inside, variable};
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
@@ -71,7 +69,7 @@ pub struct Body {
     blocks: Vec<Made>,
     /// How the last block was ended, and where; `None` while a block is open.
     ended: Option<(&'static str, Span)>,
-    /// The ends of the blocks, in the order in which they were emitted: the IR's have no positions.
+    /// The ends of the blocks, in the order in which they were emitted.
     ends: Vec<End>,
     /// The first mistake, and the position where it was made.
     mistake: Option<(Mistake, Span)>,
@@ -124,12 +122,6 @@ impl Body {
             );
             Some((message, end.span))
         })
-    }
-
-    /// By block of the finished function, the position of its end.
-    pub(super) fn end_spans(&self) -> Vec<Option<Span>> {
-        let spans: BTreeMap<_, _> = self.ends.iter().map(|end| (end.of, end.span)).collect();
-        self.builder.order().iter().map(|block| spans.get(block).copied()).collect()
     }
 
     /// The position of the instructions and ends of blocks from now on.
@@ -393,6 +385,7 @@ impl Body {
         let is_open = self.need_open(Lost::End(end));
         if let Some(of) = self.builder.current() {
             self.ends.push(End { of, how: end, span: self.span });
+            self.builder.end_at(self.span);
         }
         self.ended.get_or_insert((end, self.span));
         is_open

@@ -34,7 +34,6 @@ mod body;
 mod dropped;
 mod names;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use body::{Body, Geometry};
@@ -45,9 +44,8 @@ use crate::error::Result;
 use crate::extents;
 use crate::ir::build::{Signature, build_entry};
 use crate::ir::{
-    BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId,
-    LaunchBounds, Module, Operand, Parameter, Role, Space, Variable, parse, pointed, symbol,
-    verify,
+    Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, LaunchBounds,
+    Module, Operand, Parameter, Role, Space, Variable, parse, pointed, symbol, verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -308,7 +306,7 @@ impl ProgramBuilder {
     /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
     /// memory, which a child grid cannot reach.
     pub fn finish(self) -> Result<Checked> {
-        let (mut functions, mut ends) = (Vec::<Function>::new(), Ends::new());
+        let mut functions = Vec::<Function>::new();
         let (sources, mut globals) = (self.sources, self.globals);
         if let Some((span, mistake)) = self.mistake.or_else(|| names::of_variables(&globals)) {
             return Err(yours_at(&sources, span, &mistake));
@@ -333,11 +331,6 @@ impl ProgramBuilder {
             if let Some((mistake, at)) = body.mistake(&self.kernels, &sources) {
                 return Err(yours_at(&sources, at, &format!("`{name}`: {mistake}")));
             }
-            let spans = body.end_spans().into_iter().enumerate();
-            let function = FunctionId(functions.len() as u32);
-            ends.extend(
-                spans.filter_map(|(at, span)| Some(((function, BlockId(at as u32)), span?))),
-            );
             body.builder.place_division_trap();
             let function = body.builder.finish(signature.clone());
             let function = function.map_err(|error| theirs(&sources, body.span, error))?;
@@ -353,7 +346,7 @@ impl ProgramBuilder {
             return Err(yours_at(&sources, span, &wrong));
         }
         names::make_symbols_unique(&mut globals, &functions);
-        check_positions(&sources, &functions, &ends)?;
+        check_positions(&sources, &functions)?;
         let sources = Arc::new(sources);
         let module = Module {
             sources: Arc::clone(&sources),
@@ -365,7 +358,7 @@ impl ProgramBuilder {
             lowered: false,
             resident: None,
         };
-        complete(module, &ends).map_err(|error| match error {
+        complete(module).map_err(|error| match error {
             Error::Program(messages) => Error::Invalid(described(&sources, &messages)),
             other => other,
         })
@@ -378,19 +371,14 @@ fn is_inside(sources: &SourceMap, span: Span) -> bool {
     file.is_some_and(|file| file.text.get(span.range()).is_some())
 }
 
-/// The positions of the ends of blocks, which the IR does not have.
-type Ends = BTreeMap<(FunctionId, BlockId), Span>;
-
 /// Checks that all positions are in the sources.
-fn check_positions(sources: &SourceMap, functions: &[Function], ends: &Ends) -> Result<()> {
-    for (at, function) in functions.iter().enumerate() {
-        let blocks = 0..function.blocks.len() as u32;
-        let end = |block| ends.get(&(FunctionId(at as u32), BlockId(block))).copied();
+fn check_positions(sources: &SourceMap, functions: &[Function]) -> Result<()> {
+    for function in functions {
+        let ends = function.blocks.iter().filter_map(|block| block.end);
         let instructions = function.instructions.iter().map(|inst| inst.span);
         let variables = function.slots.iter().filter_map(|slot| slot.variable.as_ref());
         let variables = variables.map(|variable| variable.span);
-        let mut spans =
-            instructions.chain(variables).chain(blocks.filter_map(end)).chain([function.span]);
+        let mut spans = instructions.chain(variables).chain(ends).chain([function.span]);
         let Some(wrong) = spans.find(|span| !is_inside(sources, *span)) else { continue };
         let why = match sources.files().get(wrong.file.0 as usize) {
             Some(file) => {
@@ -453,17 +441,16 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
             global.variable = Some(variable(&global.name, Span::new(FileId(0), 0..0)));
         }
     }
-    complete(module, &Ends::new())
+    complete(module)
 }
 
 /// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
-fn complete(mut module: Module, ends: &Ends) -> Result<Checked> {
+fn complete(mut module: Module) -> Result<Checked> {
     if let Some((span, wrong)) = names::of_module(&module) {
         return Err(yours_at(&module.sources, span, &wrong));
     }
     verify::find(&module).map_err(|broken| {
-        let span = broken.end_of.and_then(|end| ends.get(&end).copied()).or(broken.span);
-        yours_at(&module.sources, span.unwrap_or(Span::NOWHERE), &broken.message)
+        yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
     module.functions.iter_mut().for_each(dropped::record);
     let mut wrong = impossible_launches(&module);

@@ -156,11 +156,6 @@ impl BodyBuilder {
         self.current
     }
 
-    /// The placed blocks, in the order of the finished function.
-    pub fn order(&self) -> &[BlockId] {
-        &self.order
-    }
-
     /// Whether the end of a block leads to another one.
     pub fn leads_to(&self, block: BlockId, target: BlockId) -> bool {
         let end = self.blocks[block.index()].terminator.as_ref();

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 pub(crate) use instruction::name as instruction_name;
 
 use super::{
-    BlockId, Const, Function, FunctionId, Global, Init, InstId, Kernel, KernelId, Module, Operand,
-    Parameter, Role, Space, same_type, symbol,
+    Const, Function, Global, Init, InstId, Kernel, KernelId, Module, Operand, Parameter, Role,
+    Space, same_type, symbol,
 };
 use crate::error::{Error, Result};
 use crate::float;
@@ -31,22 +31,20 @@ pub fn verify(module: &Module) -> Result<()> {
 /// The first violation of a rule.
 pub(crate) struct Violation {
     pub(crate) message: String,
-    /// The position of the function, or the instruction in it; of a terminator, which has none, the one before it.
+    /// The position of the function, or of the instruction or the end of a block in it.
     pub(crate) span: Option<Span>,
-    /// The block whose terminator it is about.
-    pub(crate) end_of: Option<(FunctionId, BlockId)>,
 }
 
 impl From<String> for Violation {
     fn from(message: String) -> Self {
-        Violation { message, span: None, end_of: None }
+        Violation { message, span: None }
     }
 }
 
 impl Violation {
     /// One about a declaration.
     fn of(what: &str, name: &str, why: &str, span: Option<Span>) -> Self {
-        Violation { message: format!("{what} `{}`: {why}", shown(name)), span, end_of: None }
+        Violation { message: format!("{what} `{}`: {why}", shown(name)), span }
     }
 }
 
@@ -61,11 +59,10 @@ fn shown(symbol: &str) -> &str {
 /// The first violation.
 pub(crate) fn find(module: &Module) -> std::result::Result<(), Violation> {
     check_module(module)?;
-    for (at, function) in module.functions.iter().enumerate() {
+    for function in &module.functions {
         FunctionVerifier::new(module, function).check().map_err(|broken| Violation {
             message: format!("function `{}`{}", shown(&function.name), broken.message),
             span: Some(broken.span),
-            end_of: broken.end_of.map(|block| (FunctionId(at as u32), block)),
         })?;
     }
     Ok(())
@@ -75,7 +72,6 @@ pub(crate) fn find(module: &Module) -> std::result::Result<(), Violation> {
 struct Broken {
     message: String,
     span: Span,
-    end_of: Option<BlockId>,
 }
 
 /// The error is a description of the violation.
@@ -317,7 +313,7 @@ impl<'m> FunctionVerifier<'m> {
     }
 
     fn check(mut self) -> std::result::Result<(), Broken> {
-        let at = |message, span| Broken { message, span, end_of: None };
+        let at = |message, span| Broken { message, span };
         let mut last = self.function.span;
         self.place_instructions().and_then(|()| self.check_blocks()).map_err(|e| at(e, last))?;
         for (index, block) in self.function.blocks.iter().enumerate() {
@@ -334,8 +330,7 @@ impl<'m> FunctionVerifier<'m> {
             let end = (index, block.instructions.len());
             self.check_terminator(&block.terminator, end).map_err(|e| Broken {
                 message: format!(", block `{}`, terminator: {e}", block.name),
-                span: last,
-                end_of: Some(BlockId(index as u32)),
+                span: block.end.unwrap_or(last),
             })?;
         }
         Ok(())

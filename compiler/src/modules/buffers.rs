@@ -124,18 +124,18 @@ fn local_arguments<'m>(
         let Some(extent) = parameter.extent() else { return vec![] };
         let start = u64::next_multiple_of(end, extent.alignment.max(1));
         end = start + extent.size;
-        starts.push((parameter.name, start as i64..end as i64));
+        starts.push((parameter, start as i64..end as i64));
     }
     let of_store = |(store, (first, _)): &(Value<'m>, Bytes)| {
         if store.opcode() != LLVMOpcode::LLVMStore {
             return None;
         }
-        let memory = local::pointed(store.operand(0))?;
-        let known = starts.iter().find(|(_, bytes)| bytes.contains(first));
-        let parameter = known.map_or("?", |(parameter, _)| parameter);
+        let (parameter, _) = starts.iter().find(|(_, bytes)| bytes.contains(first))?;
+        let memory = local::passed(store.operand(0), parameter)?;
         let message = format!(
-            "`{caller}` passes the address of {memory} as `{parameter}` to `{child}`, whose grid cannot reach that memory; pass \
-             the value itself, or a pointer to device memory"
+            "`{caller}` passes the address of {memory} as `{}` to `{child}`, whose grid cannot reach that memory; pass \
+             the value itself, or a pointer to device memory",
+            parameter.name
         );
         Some(Finding { at: Some(*store), message })
     };

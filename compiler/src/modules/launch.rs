@@ -311,7 +311,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             let extent = parameter.extent().ok_or_else(|| {
                 yours(format!("a launch cannot pass `{}`, a `{declared}`", parameter.name))
             })?;
-            if let Some(memory) = local::pointed(llvm::Value::of(argument)) {
+            if let Some(memory) = local::passed(llvm::Value::of(argument), parameter) {
                 return Err(yours(format!(
                     "the argument for `{}` of kernel `{name}` is the address of {memory}, which the child grid cannot reach; \
                      pass the value itself, or a pointer to device memory",

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use inkwell::llvm_sys::LLVMOpcode;
 
+use super::kernels::Parameter;
 use super::variables::{accesses, variable};
 use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 
@@ -13,9 +14,25 @@ const SHARED: u32 = 3;
 /// The address space of memory of a thread.
 const LOCAL: u32 = 5;
 
-/// The memory that a value, or a part of it, certainly points to, if a child grid cannot reach it.
-pub(super) fn pointed(value: Value<'_>) -> Option<&'static str> {
+/// The memory that a value, or a part of it, certainly points to, or is the number of an address in.
+fn pointed(value: Value<'_>) -> Option<&'static str> {
     find(value, &mut HashMap::new())
+}
+
+/// The memory that an argument of a launch certainly points to, if a child grid cannot reach it. The number of an address counts where
+/// the child uses it as an address.
+pub(super) fn passed(argument: Value<'_>, parameter: &Parameter<'_>) -> Option<&'static str> {
+    let is_address = || match parameter.ty.shape() {
+        Shape::Pointer(_) => true,
+        _ => parameter.value.users().into_iter().any(|user| {
+            user.kind() == Kind::Instruction && user.opcode() == LLVMOpcode::LLVMIntToPtr
+        }),
+    };
+    pointed(argument).filter(|_| !is_number(argument) || is_address())
+}
+
+fn is_number(value: Value<'_>) -> bool {
+    matches!(value.ty().shape(), Shape::Int(_))
 }
 
 /// Answers by value. One whose answer is still open, in a loop, is unknown.
@@ -44,10 +61,17 @@ fn look<'m>(value: Value<'m>, known: &mut Known<'m>) -> Option<&'static str> {
     };
     match opcode {
         LLVMAlloca => Some("a local variable"),
-        LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMFreeze => {
+        LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMFreeze | LLVMIntToPtr => {
             find(value.operand(0), known)
         }
-        LLVMInsertValue => find(value.operand(1), known).or_else(|| find(value.operand(0), known)),
+        LLVMPtrToInt if matches!(value.ty().shape(), Shape::Int(64)) => {
+            find(value.operand(0), known)
+        }
+        LLVMAdd | LLVMSub if value.operand(1).unsigned().is_some() => find(value.operand(0), known),
+        LLVMInsertValue => {
+            let part = Some(value.operand(1)).filter(|part| !is_number(*part));
+            part.and_then(|part| find(part, known)).or_else(|| find(value.operand(0), known))
+        }
         LLVMSelect => all(&[value.operand(1), value.operand(2)], known),
         LLVMPHI => {
             let incoming: Vec<_> = value.incoming().into_iter().map(|(one, _)| one).collect();

@@ -364,6 +364,23 @@ fn addresses_that_a_child_grid_cannot_reach_are_found() {
             .replace("  store ptr", &format!("  {}\n  store ptr", code.replace('\n', "\n  ")))
     };
     let local = "`start` passes the address of a local variable as `p` to `child`";
+    let shared = "m.ll:11: `start` passes the address of shared memory as `p` to `child`";
+    let through =
+        "inttoptr (i64 ptrtoint (ptr addrspacecast (ptr addrspace(3) @s to ptr) to i64) to ptr)";
+    let number = "%x = ptrtoint ptr %v to i64";
+    let added = "%x = ptrtoint ptr %v to i64\n%y = add i64 %x, 4";
+    let address = "%at = inttoptr i64 %p to ptr";
+    // Stores a number in the place of `%v`.
+    let numbers = |text: &str, number: &str| {
+        text.replace("store ptr %v, ptr %b", &format!("store i64 {number}, ptr %b"))
+    };
+    // The child takes a number, with which it does something.
+    let takes = |text: &str, code: &str| {
+        text.replace(
+            "@child(ptr %p, i32 %n) {\n",
+            &format!("@child(i64 %p, i32 %n) {{\n  {code}\n"),
+        )
+    };
     let mixed = "%c = icmp eq ptr %p, null\n%x = select i1 %c, ptr %v, ptr";
     let kept = "%kept = alloca ptr\nstore ptr %v, ptr %kept\n%x = load ptr, ptr %kept";
     let cases = [
@@ -372,7 +389,14 @@ fn addresses_that_a_child_grid_cannot_reach_are_found() {
         (before(&format!("{mixed} %v"), "%x"), format!("m.ll:13: {local}")),
         (before(kept, "%x"), format!("m.ll:14: {local}")),
         (stores("addrspacecast (ptr addrspace(3) @s to ptr)"), "address of shared memory".into()),
-        // What may be right is not refused.
+        // Through numbers.
+        (stores(through), shared.into()),
+        (numbers(&stores("%v"), "ptrtoint (ptr addrspace(3) @s to i64)"), shared.into()),
+        (numbers(&before(number, "%v"), "%x"), format!("m.ll:12: {local}")),
+        (numbers(&before(added, "%v"), "%y"), format!("m.ll:13: {local}")),
+        (takes(&numbers(&before(number, "%v"), "%x"), address), format!("m.ll:13: {local}")),
+        // What may be right is not refused. The child does not use the number as an address.
+        (takes(&numbers(&before(number, "%v"), "%x"), "%at = add i64 %p, 1"), String::new()),
         (before(&format!("{mixed} %p"), "%x"), String::new()),
         (before(&kept.replace("ptr %v,", "ptr %p,"), "%x"), String::new()),
         (before("store ptr %p, ptr %v\n%x = load ptr, ptr %p", "%x"), String::new()),

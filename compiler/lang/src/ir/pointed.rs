@@ -2,7 +2,7 @@
 //! of its expressions; here are those that it cannot see, such as an address that was a number, and those of other front ends.
 
 use super::guards::stored_once;
-use super::{Function, GEOMETRY_DYNAMIC_SHARED, InstKind, Module, Operand, Space};
+use super::{Function, GEOMETRY_DYNAMIC_SHARED, InstKind, Kernel, Module, Operand, Space};
 use crate::builtins::Memory;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::types::{Scalar, Type};
@@ -76,6 +76,15 @@ impl<'m> Roots<'m> {
         }
     }
 
+    /// Whether a kernel takes a number that it uses as an address.
+    fn takes_address(&self, kernel: &Kernel, at: u32) -> bool {
+        let body = self.module.function(kernel.body);
+        let parameter = Operand::Parameter(at + u32::from(body.takes_geometry));
+        body.instructions
+            .iter()
+            .any(|inst| inst.ty.is_pointer() && inst.kind == InstKind::Cast(parameter.clone()))
+    }
+
     /// As [`Roots::root`]; the number of an address is no pointer.
     fn contained(&self, operand: &Operand) -> Option<Operand> {
         let ty = self.module.operand_type(self.function, operand);
@@ -85,8 +94,8 @@ impl<'m> Roots<'m> {
     fn unreachable(&self) -> Vec<Diagnostic> {
         let mut errors = vec![];
         for inst in &self.function.instructions {
-            let mut check = |argument: &Operand, name: &dyn Fn() -> String, who, others, hint| {
-                let Some(root) = self.contained(argument) else { return };
+            let mut check = |root, name: &dyn Fn() -> String, who, others, hint| {
+                let Some(root) = root else { return };
                 let (what, why) = self.describe(&root);
                 let message = format!("{} points to {what}, which {who} cannot reach", name());
                 let error = Diagnostic::error(ids::LOCAL_POINTER_ARGUMENT, inst.span, message);
@@ -95,11 +104,17 @@ impl<'m> Roots<'m> {
             match &inst.kind {
                 InstKind::Launch(launch) => {
                     let kernel = self.module.kernel(launch.kernel);
-                    for (argument, parameter) in launch.arguments.iter().zip(&kernel.parameters) {
+                    let arguments = launch.arguments.iter().zip(&kernel.parameters);
+                    for (at, (argument, parameter)) in (0..).zip(arguments) {
+                        let number = || {
+                            let root = self.root(argument);
+                            root.filter(|_| self.takes_address(kernel, at))
+                        };
+                        let root = self.contained(argument).or_else(number);
                         let name = || format!("argument `{}` of `{}`", parameter.name, kernel.name);
                         let others = "a child grid runs in other blocks";
                         let hint = "pass the value itself, or a pointer to device memory";
-                        check(argument, &name, "the child grid", others, hint);
+                        check(root, &name, "the child grid", others, hint);
                     }
                 }
                 InstKind::Builtin { builtin, arguments, .. }
@@ -109,7 +124,7 @@ impl<'m> Roots<'m> {
                         let name = || format!("argument {at} of `{}`", builtin.name());
                         let others = "other threads do the work of a stream";
                         let hint = "write a loop, or pass a pointer to device memory";
-                        check(argument, &name, "the stream", others, hint);
+                        check(self.contained(argument), &name, "the stream", others, hint);
                     }
                 }
                 _ => {}

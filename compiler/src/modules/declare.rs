@@ -1,14 +1,14 @@
 //! Kernels and thread indices for modules that are built through inkwell.
 
 use inkwell::basic_block::BasicBlock;
-use inkwell::builder::Builder;
+use inkwell::builder::{Builder, BuilderError};
 use inkwell::module::Module;
 use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue};
 
 use super::kernels;
 use super::launch::{building, mark_kernel, yours};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::nvvm::legacy::llvm;
 
 /// A kernel with an empty block.
@@ -55,22 +55,28 @@ pub fn new_kernel<'ctx>(
     Ok(NewKernel { function, entry, parameters: function.get_param_iter().collect() })
 }
 
-/// The function of a name and a type, which is declared if the module lacks it. `whose` says whose function it is.
+/// A function that code calls: its name, its type, and whose it is, for messages.
+pub(super) type Callee<'ctx> = (String, FunctionType<'ctx>, &'static str);
+
+/// The functions of these names and types. Those that the module lacks are declared, if all names are free.
 ///
 /// # Errors
-/// [`crate::Error::Invalid`] if the name means something else in the module.
-pub(super) fn callee<'ctx>(
+/// [`crate::Error::Invalid`] if a name means something else in the module, which is then left as it was.
+pub(super) fn callees<'ctx, const N: usize>(
     module: &Module<'ctx>,
-    name: &str,
-    ty: FunctionType<'ctx>,
-    whose: &str,
-) -> Result<FunctionValue<'ctx>> {
-    if let Some(known) = module.get_function(name).filter(|known| known.get_type() == ty) {
-        return Ok(known);
+    wanted: [Callee<'ctx>; N],
+) -> Result<[FunctionValue<'ctx>; N]> {
+    let known = |(name, ty, _): &Callee<'ctx>| {
+        module.get_function(name).filter(|known| known.get_type() == *ty)
+    };
+    for callee in wanted.iter().filter(|callee| known(callee).is_none()) {
+        let (name, ty, whose) = callee;
+        let ty = ty.print_to_string().to_string();
+        free(module, name, &format!("{whose}, of the type `{ty}`"))?;
     }
-    let wanted = ty.print_to_string().to_string();
-    free(module, name, &format!("{whose}, of the type `{wanted}`"))?;
-    Ok(module.add_function(name, ty, None))
+    Ok(wanted.map(|callee| {
+        known(&callee).unwrap_or_else(|| module.add_function(&callee.0, callee.1, None))
+    }))
 }
 
 /// Checks that the module gives a name no meaning, because it is that of `what`.
@@ -97,13 +103,23 @@ pub fn thread_index<'ctx>(
 ) -> Result<IntValue<'ctx>> {
     let axis = ["x", "y", "z"].get(axis as usize);
     let axis = axis.ok_or_else(|| yours("an axis is 0, 1 or 2"))?;
+    if builder.get_insert_block().is_none() {
+        return Err(yours("the builder has no position for an index"));
+    }
     let word = module.get_context().i32_type();
     let register = |name: &str| {
         let name = format!("llvm.nvvm.read.ptx.sreg.{name}.{axis}");
-        let function = callee(module, &name, word.fn_type(&[], false), "an intrinsic of LLVM")?;
-        let call = builder.build_call(function, &[], "").map_err(building)?;
-        Ok::<_, Error>(call.try_as_basic_value().unwrap_basic().into_int_value())
+        (name, word.fn_type(&[], false), "an intrinsic of LLVM")
     };
-    let first = builder.build_int_mul(register("ctaid")?, register("ntid")?, "first");
-    builder.build_int_add(first.map_err(building)?, register("tid")?, "index").map_err(building)
+    let registers = callees(module, ["ctaid", "ntid", "tid"].map(register))?;
+    let read = |register| {
+        let call = builder.build_call(register, &[], "")?;
+        Ok::<_, BuilderError>(call.try_as_basic_value().unwrap_basic().into_int_value())
+    };
+    let index = || {
+        let [block, threads, thread] = registers;
+        let first = builder.build_int_mul(read(block)?, read(threads)?, "first")?;
+        builder.build_int_add(first, read(thread)?, "index")
+    };
+    index().map_err(building)
 }

@@ -25,7 +25,7 @@ use inkwell::values::{
     IntValue, PointerValue, StructValue,
 };
 
-use super::declare::callee;
+use super::declare::callees;
 use super::{complete, files, kernels, lines, local};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
@@ -170,11 +170,10 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     pub fn emit(&mut self, builder: &Builder<'ctx>, launch: &Launch<'ctx>) -> Result<()> {
         let context = self.module.get_context();
         let word = context.i32_type();
-        let types: [BasicMetadataTypeEnum<'_>; 3] = [word.into(); 3];
-        let ty = context.void_type().fn_type(&types, false);
-        let record = callee(self.module, &symbol::internal(RECORD_LOST_LAUNCH), ty, GRIDLETS)
-            .map_err(|error| located(error, builder, launch))?;
-        let (status, function) = self.attempt(builder, launch, false)?;
+        let attempt = self.attempt(builder, launch, true)?;
+        let Attempt { status, function, record: Some(record) } = attempt else {
+            return Err(Error::internal("modules", "a launch has no function for its record"));
+        };
         let (file, line) = place(builder, launch).unwrap_or_default();
         let file = files::number(self.module, &file)?;
         let emit = || {
@@ -204,7 +203,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         builder: &Builder<'ctx>,
         launch: &Launch<'ctx>,
     ) -> Result<IntValue<'ctx>> {
-        self.attempt(builder, launch, true).map(|(status, _)| status)
+        self.attempt(builder, launch, false).map(|attempt| attempt.status)
     }
 
     /// Completes the launches of the module, also those of other `Launches`: adds the functions that they call. A module with
@@ -216,8 +215,8 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         complete::complete(self.module)
     }
 
-    /// The functions that a launch calls.
-    fn runtime(&self) -> Result<Runtime<'ctx>> {
+    /// The functions that a launch calls; all are declared, or none.
+    fn runtime(&self, is_recorded: bool) -> Result<Runtime<'ctx>> {
         let context = self.module.get_context();
         let (word, pointer) = (context.i32_type(), context.ptr_type(AddressSpace::default()));
         let fields: [BasicTypeEnum<'_>; 3] = [word.into(); 3];
@@ -232,23 +231,30 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             )));
         }
         let abi = DeviceRuntimeAbi::for_arch(self.arch);
-        let function = |function, ty| {
-            callee(self.module, &abi.symbol(function), ty, "a function of CUDA's device runtime")
-        };
-        let ty = pointer.fn_type(&[pointer.into(), dim3.into(), dim3.into(), word.into()], false);
-        let get_buffer = function(RuntimeFunction::GetParameterBuffer, ty)?;
-        let ty = word.fn_type(&[pointer.into(), pointer.into()], false);
-        let launch_device = function(RuntimeFunction::LaunchDevice, ty)?;
-        Ok(Runtime { dim3, get_buffer, launch_device })
+        let buffer =
+            pointer.fn_type(&[pointer.into(), dim3.into(), dim3.into(), word.into()], false);
+        let launch = word.fn_type(&[pointer.into(), pointer.into()], false);
+        let function = |function, ty| (abi.symbol(function), ty, CUDAS);
+        let buffer = function(RuntimeFunction::GetParameterBuffer, buffer);
+        let launch = function(RuntimeFunction::LaunchDevice, launch);
+        if !is_recorded {
+            let [get_buffer, launch_device] = callees(self.module, [buffer, launch])?;
+            return Ok(Runtime { dim3, get_buffer, launch_device, record: None });
+        }
+        let words: [BasicMetadataTypeEnum<'_>; 3] = [word.into(); 3];
+        let record = context.void_type().fn_type(&words, false);
+        let record = (symbol::internal(RECORD_LOST_LAUNCH), record, GRIDLETS);
+        let [record, get_buffer, launch_device] = callees(self.module, [record, buffer, launch])?;
+        Ok(Runtime { dim3, get_buffer, launch_device, record: Some(record) })
     }
 
-    /// Emits the attempt, and gives its status and the function around it. `keeps_position`: see [`keep_position`].
+    /// Emits the attempt. One that is not recorded keeps its position: see [`keep_position`].
     fn attempt(
         &mut self,
         builder: &Builder<'ctx>,
         launch: &Launch<'ctx>,
-        keeps_position: bool,
-    ) -> Result<(IntValue<'ctx>, FunctionValue<'ctx>)> {
+        is_recorded: bool,
+    ) -> Result<Attempt<'ctx>> {
         let attempt = || {
             if let Some((file, line)) = &launch.place {
                 lines::check(file, *line)?;
@@ -266,11 +272,10 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             if block.get_terminator().is_some() {
                 return Err(yours("the builder is not at the end of an open block"));
             }
-            let runtime = self.runtime()?;
-            let status = self
-                .calls(builder, launch, function, &offsets, &runtime, keeps_position)
-                .map_err(building)?;
-            Ok((status, function))
+            let runtime = self.runtime(is_recorded)?;
+            let status =
+                self.calls(builder, launch, function, &offsets, &runtime).map_err(building)?;
+            Ok(Attempt { status, function, record: runtime.record })
         };
         attempt().map_err(|error| located(error, builder, launch))
     }
@@ -365,7 +370,6 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         function: FunctionValue<'ctx>,
         offsets: &[u64],
         runtime: &Runtime<'ctx>,
-        keeps_position: bool,
     ) -> std::result::Result<IntValue<'ctx>, BuilderError> {
         let context = self.module.get_context();
         let (word, wide) = (context.i32_type(), context.i64_type());
@@ -413,7 +417,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         };
         let status =
             builder.build_call(runtime.launch_device, &[buffer.into(), stream.into()], "status")?;
-        if let (true, Some(at)) = (keeps_position, place(builder, launch)) {
+        if let (None, Some(at)) = (runtime.record, place(builder, launch)) {
             [buffer_call, status].into_iter().for_each(|call| keep_position(call, context, &at));
         }
         let status = status.try_as_basic_value().unwrap_basic().into_int_value();
@@ -434,10 +438,22 @@ struct Runtime<'ctx> {
     dim3: StructType<'ctx>,
     get_buffer: FunctionValue<'ctx>,
     launch_device: FunctionValue<'ctx>,
+    /// The function that records a failure, if that is what happens with it.
+    record: Option<FunctionValue<'ctx>>,
 }
 
-/// Whose functions Gridlet's own are, for messages.
+/// A launch whose status is known.
+struct Attempt<'ctx> {
+    status: IntValue<'ctx>,
+    /// The function around it.
+    function: FunctionValue<'ctx>,
+    /// As in [`Runtime`].
+    record: Option<FunctionValue<'ctx>>,
+}
+
+/// Whose functions a launch calls, for messages.
 const GRIDLETS: &str = "a function of Gridlet";
+const CUDAS: &str = "a function of CUDA's device runtime";
 
 /// A mistake of the caller, with the position of the launch.
 fn located(error: Error, builder: &Builder<'_>, launch: &Launch<'_>) -> Error {

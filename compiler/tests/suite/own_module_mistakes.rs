@@ -102,11 +102,11 @@ fn names_that_launches_need_are_not_for_other_things() {
         let context = Context::create();
         let kit = Kit::new(&context);
         take(&kit, name);
+        let before = kit.module.print_to_string().to_string();
         let error = kit.launches().emit(&kit.builder, &kit.launch().at("p.toy", 5)).unwrap_err();
         let error = error.to_string();
         assert!(error.starts_with("your module: p.toy:5: ") && error.contains(wanted), "{error}");
-        // Nothing was emitted.
-        assert!(kit.parent.entry.get_first_instruction().is_none(), "{name}");
+        assert_eq!(kit.module.print_to_string().to_string(), before, "{name}");
     }
 
     let context = Context::create();
@@ -118,9 +118,28 @@ fn names_that_launches_need_are_not_for_other_things() {
     assert!(error.contains("`__gridlet_lost_launches` of the type `i32`, but"), "{error}");
     function(&kit, "llvm.nvvm.read.ptx.sreg.ctaid.y");
     thread_index(&kit.module, &kit.builder, 1).unwrap();
-    variable(&kit, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    variable(&kit, "llvm.nvvm.read.ptx.sreg.tid.x");
+    let before = kit.module.print_to_string().to_string();
     let error = thread_index(&kit.module, &kit.builder, 0).unwrap_err().to_string();
     assert!(error.contains("an intrinsic of LLVM, of the type `i32 ()`; rename"), "{error}");
+    assert_eq!(kit.module.print_to_string().to_string(), before);
+}
+
+/// Nor one that is wrong in itself.
+#[test]
+fn a_launch_that_fails_leaves_the_module_as_it_was() {
+    let context = Context::create();
+    let kit = Kit::new(&context);
+    let before = kit.module.print_to_string().to_string();
+    let zero = context.i32_type().const_zero();
+    for launch in [kit.launch().grid(&[zero]), kit.launch().at("", 5)] {
+        kit.launches().emit(&kit.builder, &launch).unwrap_err();
+        kit.launches().emit_try(&kit.builder, &launch).unwrap_err();
+    }
+    let nowhere = context.create_builder();
+    kit.launches().emit(&nowhere, &kit.launch()).unwrap_err();
+    thread_index(&kit.module, &nowhere, 0).unwrap_err();
+    assert_eq!(kit.module.print_to_string().to_string(), before);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Parameter buffers: their sizes, and whether the stores into them fit the parameters of the kernel that is launched.
 
-use std::collections::HashSet;
 use std::iter::successors;
 
 use gridlet_lang::extents;
@@ -10,14 +9,11 @@ use inkwell::llvm_sys::LLVMOpcode;
 
 use super::check::Finding;
 use super::kernels::{self, name};
-use super::layout::{Offset, extent, is_padding, offsets};
+use super::layout::is_padding;
 use super::local;
 use super::runtime::calls;
-use super::variables::copies;
+use super::uses::{Bytes, Uses, uses};
 use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
-
-/// Bytes of a parameter buffer, from the first to one past the last. Those below 0 lie before it.
-type Bytes = (i64, i64);
 
 /// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
 pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Finding<'m>> {
@@ -31,18 +27,18 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
             let Some(target) = target.filter(|target| target.kind() == Kind::Function) else {
                 continue;
             };
-            let accesses = accesses(call, &launchers);
-            let found = launch(call, target, &accesses);
+            let uses = uses(call, &launchers);
+            let found = launch(call, target, &uses);
             findings.extend(found.map(|message| Finding { at: Some(call), message }));
-            findings.extend(local_arguments(call, target, &accesses));
-            findings.extend(late_stores(call, target, &accesses));
+            findings.extend(local_arguments(call, target, &uses));
+            findings.extend(late_stores(call, target, &uses));
         }
     }
     findings
 }
 
 /// What is wrong with one launch.
-fn launch(buffer: Value<'_>, target: Value<'_>, accesses: &Accesses<'_>) -> Option<String> {
+fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<String> {
     let caller = buffer.function().map(name).unwrap_or_default();
     let child = name(target);
     let at = format!("`{caller}` launches `{child}`");
@@ -70,7 +66,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, accesses: &Accesses<'_>) -> Opti
              the large data instead"
         ));
     }
-    let Accesses { stores, is_whole, .. } = accesses;
+    let Uses { stores, is_whole, .. } = uses;
     for (store, (first, last)) in stores {
         let covered: i64 = parameters
             .iter()
@@ -111,11 +107,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, accesses: &Accesses<'_>) -> Opti
 }
 
 /// The arguments that point to memory that the child grid cannot reach.
-fn local_arguments<'m>(
-    buffer: Value<'m>,
-    target: Value<'m>,
-    accesses: &Accesses<'m>,
-) -> Vec<Finding<'m>> {
+fn local_arguments<'m>(buffer: Value<'m>, target: Value<'m>, uses: &Uses<'m>) -> Vec<Finding<'m>> {
     let caller = buffer.function().map(name).unwrap_or_default();
     let child = name(target);
     let mut starts = vec![];
@@ -139,23 +131,19 @@ fn local_arguments<'m>(
         );
         Some(Finding { at: Some(*store), message })
     };
-    accesses.stores.iter().filter_map(of_store).collect()
+    uses.stores.iter().filter_map(of_store).collect()
 }
 
 /// Stores into a buffer behind its launch, in the same block.
-fn late_stores<'m>(
-    buffer: Value<'m>,
-    target: Value<'m>,
-    accesses: &Accesses<'m>,
-) -> Vec<Finding<'m>> {
+fn late_stores<'m>(buffer: Value<'m>, target: Value<'m>, uses: &Uses<'m>) -> Vec<Finding<'m>> {
     let (caller, child) = (buffer.function().map(name).unwrap_or_default(), name(target));
     let is_late = |store: &Value<'m>| {
         // Not beyond the call for the buffer: blocks may be long.
         let before = successors(store.previous(), |one| one.previous());
         let mut before = before.take_while(|one| *one != buffer);
-        before.any(|one| accesses.launches.contains(&one))
+        before.any(|one| uses.launches.contains(&one))
     };
-    let late = accesses.stores.iter().map(|(store, _)| *store).filter(is_late);
+    let late = uses.stores.iter().map(|(store, _)| *store).filter(is_late);
     late.map(|store| Finding {
         at: Some(store),
         message: format!(
@@ -200,77 +188,4 @@ fn table(parameters: &[(String, Bytes)]) -> String {
     let one = |(name, (start, end)): &(String, Bytes)| format!("{name}: {start}..{end}");
     let all: Vec<String> = parameters.iter().map(one).collect();
     format!("its parameters are {}", if all.is_empty() { "none".into() } else { all.join(", ") })
-}
-
-/// The accesses to a buffer.
-struct Accesses<'m> {
-    /// The stores at constant offsets.
-    stores: Vec<(Value<'m>, Bytes)>,
-    launches: Vec<Value<'m>>,
-    /// Whether these are all accesses.
-    is_whole: bool,
-}
-
-fn accesses<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> Accesses<'m> {
-    let (mut open, mut seen) = (vec![(buffer, 0_i64)], HashSet::new());
-    let (mut found, mut launches, mut is_whole) = (vec![], vec![], true);
-    while let Some((address, offset)) = open.pop() {
-        if !seen.insert((address, offset)) {
-            continue;
-        }
-        for user in address.users() {
-            if user.kind() != Kind::Instruction {
-                is_whole = false;
-                continue;
-            }
-            match user.opcode() {
-                LLVMOpcode::LLVMStore if user.operand(1) == address => {
-                    match extent(user.operand(0).ty()).map(|stored| stored.size as i64) {
-                        Some(size) => found.push((user, (offset, offset.saturating_add(size)))),
-                        None => is_whole = false,
-                    }
-                }
-                // The loads of a variable that holds nothing else are the buffer too.
-                LLVMOpcode::LLVMStore => {
-                    let copies = copies(user);
-                    is_whole &= !copies.is_empty();
-                    open.extend(copies.into_iter().map(|copy| (copy, offset)));
-                }
-                LLVMOpcode::LLVMGetElementPtr if user.operand(0) == address => {
-                    let bytes = offsets(user).and_then(|parts| {
-                        parts.into_iter().try_fold(0_i64, |sum, part| match part {
-                            Offset::Bytes(bytes) => sum.checked_add(bytes),
-                            Offset::Elements(..) => None,
-                        })
-                    });
-                    let place = bytes.and_then(|bytes| offset.checked_add(bytes));
-                    match place {
-                        Some(place) => open.push((user, place)),
-                        None => is_whole = false,
-                    }
-                }
-                LLVMOpcode::LLVMAddrSpaceCast => open.push((user, offset)),
-                LLVMOpcode::LLVMICmp => {}
-                LLVMOpcode::LLVMCall if launchers.contains(&user.callee()) => launches.push(user),
-                LLVMOpcode::LLVMCall if is_copy(user, address) => {
-                    match user.operand(2).unsigned() {
-                        Some(bytes) => {
-                            found.push((user, (offset, offset.saturating_add(bytes as i64))));
-                        }
-                        None => is_whole = false,
-                    }
-                }
-                _ => is_whole = false,
-            }
-        }
-    }
-    Accesses { stores: found, launches, is_whole }
-}
-
-/// Whether a call copies or fills memory at an address.
-fn is_copy(call: Value<'_>, to: Value<'_>) -> bool {
-    let callee = call.callee();
-    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
-    let copies = ["llvm.memcpy", "llvm.memmove", "llvm.memset"];
-    name.is_some_and(|name| copies.contains(&name.as_str())) && call.operand(0) == to
 }

@@ -3,7 +3,7 @@
 
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
-    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction, runtime_function,
+    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction,
 };
 use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use gridlet_lang::source::SourceMap;
@@ -17,6 +17,7 @@ use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue
 use super::kernels::name;
 use super::launch::{building, given_position};
 use super::positions::Positions;
+use super::uses::{Uses, uses};
 use super::variables::source;
 use super::{files, positions, reads, runtime};
 use crate::error::Result;
@@ -116,58 +117,17 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
         .map(source)
         .collect();
     let drops_some = !found.is_empty();
+    let launchers = declared.iter().filter(|(_, known)| *known == RuntimeFunction::LaunchDevice);
+    let launchers: Vec<_> = launchers.map(|(function, _)| *function).collect();
     found.extend(calls.iter().copied().filter(|(call, known)| {
         *known == RuntimeFunction::GetParameterBuffer
-            && match uses(*call) {
-                Uses::Plain { is_tested } => is_tested && buffers.contains(call),
+            && match uses(*call, &launchers) {
                 // A test and the launch may be there.
-                Uses::Elsewhere => drops_some,
+                Uses { is_elsewhere: true, .. } => drops_some,
+                Uses { is_tested, .. } => is_tested && buffers.contains(call),
             }
     }));
     found
-}
-
-/// What a module does with a buffer.
-enum Uses {
-    /// It stores into the buffer, launches it, and perhaps compares it.
-    Plain { is_tested: bool },
-    /// The buffer goes through memory, a `phi`, a number or another function.
-    Elsewhere,
-}
-
-fn uses(buffer: Value<'_>) -> Uses {
-    use LLVMOpcode::*;
-
-    let (mut open, mut is_tested) = (vec![buffer], false);
-    while let Some(value) = open.pop() {
-        for user in value.users() {
-            if user.kind() != Kind::Instruction {
-                return Uses::Elsewhere;
-            }
-            let is_launch = || {
-                let callee = user.callee();
-                let called = (callee.kind() == Kind::Function).then(|| name(callee));
-                called.and_then(|name| runtime_function(&name))
-                    == Some(RuntimeFunction::LaunchDevice)
-            };
-            match user.opcode() {
-                LLVMICmp => is_tested = true,
-                LLVMBitCast | LLVMGetElementPtr => open.push(user),
-                LLVMStore if user.operand(0) != value => {}
-                LLVMCall if is_launch() || is_copy(user) => {}
-                _ => return Uses::Elsewhere,
-            }
-        }
-    }
-    Uses::Plain { is_tested }
-}
-
-/// Whether a call is an intrinsic that copies into a buffer, fills it, or is only a hint.
-fn is_copy(call: Value<'_>) -> bool {
-    let callee = call.callee();
-    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
-    let copies = ["llvm.memcpy", "llvm.memset", "llvm.memmove", "llvm.lifetime", "llvm.assume"];
-    name.is_some_and(|name| copies.iter().any(|copy| name.starts_with(copy)))
 }
 
 /// A file's number in the record of lost launches, and a line.

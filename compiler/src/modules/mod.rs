@@ -27,6 +27,7 @@ mod declare;
 mod depth;
 mod files;
 mod import;
+mod intrinsics;
 mod kernels;
 mod launch;
 mod layout;
@@ -38,6 +39,7 @@ mod pointees;
 mod positions;
 mod reads;
 mod runtime;
+mod uses;
 mod variables;
 
 use std::path::Path;

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use inkwell::llvm_sys::LLVMOpcode;
 
-use super::variables::{accesses, is_hint, variable};
+use super::intrinsics::is_hint;
+use super::variables::{accesses, variable};
 use crate::nvvm::legacy::llvm::{Kind, Value};
 
 /// Whether the module reads the result of a call.

@@ -2,10 +2,8 @@
 
 use inkwell::llvm_sys::LLVMOpcode;
 
+use super::intrinsics::is_hint;
 use crate::nvvm::legacy::llvm::{Kind, Value};
-
-/// Calls that have no effect of their own on values or memory: the intrinsics' names.
-const HINTS: [&str; 3] = ["llvm.assume", "llvm.lifetime.start", "llvm.lifetime.end"];
 
 /// The local variable that an address points into.
 pub(super) fn variable(mut address: Value<'_>) -> Option<Value<'_>> {
@@ -80,11 +78,4 @@ pub(super) fn source(mut value: Value<'_>) -> Value<'_> {
 
 fn is_variable(address: Value<'_>) -> bool {
     address.kind() == Kind::Instruction && address.opcode() == LLVMOpcode::LLVMAlloca
-}
-
-/// Whether a call has no effect on values or memory.
-pub(super) fn is_hint(call: Value<'_>) -> bool {
-    let callee = call.callee();
-    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
-    name.is_some_and(|name| HINTS.contains(&name.as_str()))
 }

@@ -1,6 +1,10 @@
 //! Tests of the compiler with LLVM in one program: codegen, dialects, images for the CPU and the
 //! device that runs them.
 
+#[macro_use]
+#[path = "../support/launches.rs"]
+mod launches;
+
 mod check_mode;
 mod codegen;
 mod cpu_images;

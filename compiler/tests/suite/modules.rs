@@ -136,22 +136,23 @@ fn trailing_zeros_are_counted_by_the_same_sum_for_zero() {
 }
 
 /// A module whose kernel `start` launches `child`.
-const LAUNCH: &str = r#"target triple = "nvptx64-nvidia-cuda"
-%struct.dim3 = type { i32, i32, i32 }
-declare i32 @cudaLaunchDeviceV2(ptr, ptr)
-declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
-define ptx_kernel void @child(ptr %p, i32 %n) {
+const LAUNCH: &str = concat!(
+    "target triple = \"nvptx64-nvidia-cuda\"\n",
+    device_runtime!(),
+    "define ptx_kernel void @child(ptr %p, i32 %n) {
   ret void
 }
 define ptx_kernel void @start(ptr %p) {
-  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {i32 1, i32 1, i32 1}, %struct.dim3 {i32 1, i32 1, i32 1}, i32 0)
-  store ptr %p, ptr %b
+  %b = ",
+    buffer_of!("child"),
+    "  store ptr %p, ptr %b
   %n = getelementptr i8, ptr %b, i64 8
   store i32 7, ptr %n
   %r = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
   ret void
 }
-"#;
+"
+);
 
 /// A module as unoptimised code has it: the buffer goes through a variable.
 fn kept_in_variables(text: &str) -> String {
@@ -254,14 +255,14 @@ fn mistakes_that_no_tool_notices_are_found() {
         ),
         (
             "sm_90",
-            LAUNCH.replace("{i32 1, i32 1, i32 1}, i32 0)", "{i32 1025, i32 1, i32 1}, i32 0)"),
+            LAUNCH.replace("{ i32 1, i32 1, i32 1 }, i32 0)", "{ i32 1025, i32 1, i32 1 }, i32 0)"),
             "`start` launches `child`, which cannot succeed: a block of 1025 threads",
         ),
         (
             "sm_90",
             LAUNCH
                 .replace(
-                    ", %struct.dim3 {i32 1, i32 1, i32 1}, i32 0)",
+                    ", %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)",
                     ", %struct.dim3 %size, i32 0)",
                 )
                 .replace(
@@ -504,7 +505,7 @@ fn changed_modules_are_described_or_refused() {
 fn sizes_of_grids_may_be_arrays_on_the_cpu() {
     let text = LAUNCH
         .replace("%struct.dim3 {", "[3 x i32] [")
-        .replace("i32 1},", "i32 1],")
+        .replace("i32 1 },", "i32 1 ],")
         .replace("%struct.dim3, %struct.dim3,", "[3 x i32], [3 x i32],")
         .replace("i32 %n) {\n", "i32 %n) {\n  store i32 %n, ptr %p\n");
     let context = Context::create();
@@ -524,12 +525,8 @@ fn sizes_of_grids_may_be_arrays_on_the_cpu() {
 
 /// Each of `count` kernels launches the next with its pointer, and the last stores `i16`s.
 fn chain(count: usize) -> String {
-    let mut text = String::from(
-        "%struct.dim3 = type { i32, i32, i32 }\n\
-         declare i32 @cudaLaunchDeviceV2(ptr, ptr)\n\
-         declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)\n",
-    );
-    let one = "%struct.dim3 { i32 1, i32 1, i32 1 }";
+    let mut text = String::from(device_runtime!());
+    let one = one!();
     for (at, next) in (0..count).zip(1..) {
         text += &format!(
             "define ptx_kernel void @k{at}(ptr %p) {{\n  \

@@ -1,5 +1,9 @@
 //! The `gridlet` program as users run it, on machines without a GPU.
 
+#[macro_use]
+#[path = "../../../tests/support/launches.rs"]
+mod launches;
+
 mod build_cpu;
 mod c_structs;
 mod cache;

@@ -154,25 +154,28 @@ fn a_module_in_the_style_of_nvidias_samples_runs() {
 }
 
 /// Launches `child` twice, the second time with a block of `threads`, and drops both statuses.
-const DROPPING: &str = "\
-target triple = \"nvptx64-nvidia-cuda\"
-%struct.dim3 = type { i32, i32, i32 }
-declare i32 @cudaLaunchDeviceV2(ptr, ptr)
-declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
-define ptx_kernel void @child(i32 %x) {
+const DROPPING: &str = concat!(
+    "target triple = \"nvptx64-nvidia-cuda\"\n",
+    device_runtime!(),
+    "define ptx_kernel void @child(i32 %x) {
   ret void
 }
 define ptx_kernel void @start(i32 %threads) {
-  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
-  %none = icmp eq ptr %b, null
+  %b = ",
+    buffer_of!("child"),
+    "  %none = icmp eq ptr %b, null
   br i1 %none, label %second, label %first
 first:
   store i32 1, ptr %b
   %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
   br label %second
 second:
-  %block = insertvalue %struct.dim3 { i32 1, i32 1, i32 1 }, i32 %threads, 0
-  %c = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 %block, i32 0)
+  %block = insertvalue ",
+    one!(),
+    ", i32 %threads, 0
+  %c = call ptr @cudaGetParameterBufferV2(ptr @child, ",
+    one!(),
+    ", %struct.dim3 %block, i32 0)
   %full = icmp eq ptr %c, null
   br i1 %full, label %end, label %again
 again:
@@ -182,7 +185,8 @@ again:
 end:
   ret void
 }
-";
+"
+);
 
 #[test]
 fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
@@ -415,33 +419,32 @@ fn findings_are_at_the_positions_of_the_debug_information() {
 /// Ways in which other compilers test a buffer before they launch it.
 #[test]
 fn no_test_of_a_buffer_hides_a_lost_launch() {
-    let kernel = |buffer: &str| {
-        format!(
-            "%struct.dim3 = type {{ i32, i32, i32 }}
-declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
-declare i32 @cudaLaunchDeviceV2(ptr, ptr)
-define ptx_kernel void @child(i32 %n) {{
+    let text = concat!(
+        device_runtime!(),
+        "define ptx_kernel void @child(i32 %n) {
   ret void
-}}
-define internal ptr @request() noinline {{
-  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, i32 0)
-  ret ptr %b
-}}
-define internal i1 @is_null(ptr %b) noinline {{
+}
+define internal ptr @request() noinline {
+  %b = ",
+        buffer_of!("child"),
+        "  ret ptr %b
+}
+define internal i1 @is_null(ptr %b) noinline {
   %none = icmp eq ptr %b, null
   ret i1 %none
-}}
-define internal void @go(ptr %b) noinline {{
+}
+define internal void @go(ptr %b) noinline {
   %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
   ret void
-}}
-define ptx_kernel void @start(i32 %n) {{
+}
+define ptx_kernel void @start(i32 %n) {
 entry:
   %slot = alloca ptr
   br label %ask
 ask:
-  %first = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, i32 0)
-{buffer}
+  %first = ",
+        buffer_of!("child"),
+        "BUFFER
   br i1 %none, label %end, label %launch
 launch:
   store i32 7, ptr %b
@@ -449,10 +452,10 @@ launch:
   br label %end
 end:
   ret void
-}}
+}
 "
-        )
-    };
+    );
+    let kernel = |buffer: &str| text.replace("BUFFER", buffer);
     let plain = "  %b = bitcast ptr %first to ptr\n  %none = icmp eq ptr %b, null";
     let ways = [
         kernel(plain),

@@ -113,11 +113,9 @@ fn deep_types_are_refused_and_do_not_end_the_process() {
 /// Each mistake is a message of its own, at its place.
 #[test]
 fn messages_for_tools_have_places() {
-    let text = "\
-%struct.dim3 = type { i32, i32, i32 }
-declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
-declare i32 @cudaLaunchDeviceV2(ptr, ptr)
-define ptx_kernel void @child(i32 %n, i17 %m) {
+    let text = concat!(
+        device_runtime!(),
+        "define ptx_kernel void @child(i32 %n, i17 %m) {
   ret void
 }
 define ptx_kernel void @start() {
@@ -125,7 +123,8 @@ define ptx_kernel void @start() {
   %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
   ret void
 }
-";
+"
+    );
     let all = messages(text);
     let lines: Vec<_> = all.iter().map(|one| one["line"].as_u64().unwrap_or_default()).collect();
     assert!(lines.contains(&4) && lines.contains(&8), "{all:?}");
@@ -144,16 +143,15 @@ define ptx_kernel void @start() {
 }
 
 /// `start` launches `child`.
-const LAUNCHING: &str = "\
-%struct.dim3 = type { i32, i32, i32 }
-declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
-declare i32 @cudaLaunchDeviceV2(ptr, ptr)
-define ptx_kernel void @child(i32 %n) {
+const LAUNCHING: &str = concat!(
+    device_runtime!(),
+    "define ptx_kernel void @child(i32 %n) {
   ret void
 }
 define ptx_kernel void @start() {
-  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
-  %none = icmp eq ptr %b, null
+  %b = ",
+    buffer_of!("child"),
+    "  %none = icmp eq ptr %b, null
   br i1 %none, label %end, label %launch
 launch:
   store i32 7, ptr %b
@@ -162,7 +160,8 @@ launch:
 end:
   ret void
 }
-";
+"
+);
 
 #[test]
 fn names_of_gridlet_and_cuda_are_refused() {

@@ -1,9 +1,11 @@
 //! Large programs: the cost of every stage grows linearly with program length. Anything quadratic
 //! takes minutes here, or more memory than any machine has.
 
-use crate::time::seconds_on_processor;
+use crate::time::{seconds, seconds_on_processor};
 use gridlet::arch::Dialect;
-use gridlet::compile::{BuildOptions, CpuOptions, DialectChoice, check, cpu_llvm, lower, nvvm};
+use gridlet::compile::{
+    BuildOptions, CpuOptions, DialectChoice, check, cpu_llvm, cpu_object, lower, nvvm,
+};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 
@@ -96,4 +98,18 @@ fn loops_with_many_ways_out() {
             loop {{\n{ways}atomic_add(p, 1); }} p[0] = x; }}"
         ),
     );
+}
+
+/// LLVM's register allocator and its preparation of code take time that grows with the square of a block's calls, and every access
+/// of a checked image is a call.
+#[test]
+fn blocks_with_many_checked_accesses() {
+    let stores = lines(20_000, |i| format!("p[{i}] = {i};\n"));
+    let text = format!("kernel k(p: *mut u32) {{\n{stores}}}");
+    let checked = check(SourceMap::single("large.grid", text)).expect("a right program");
+    let seconds = seconds(|| {
+        let options = CpuOptions::default().with_check(true);
+        cpu_object(&checked, &options).expect("an object");
+    });
+    assert!(seconds < LIMIT, "{seconds} s");
 }

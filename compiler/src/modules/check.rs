@@ -4,12 +4,12 @@ use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
-use inkwell::llvm_sys::{LLVMFastMathApproxFunc, LLVMOpcode};
+use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
 use super::{buffers, runtime};
 use crate::nvvm::legacy::foreign_layout;
-use crate::nvvm::legacy::llvm::{Kind, Module, Shape, Value};
+use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
 use crate::toolchain::LLVM_VERSION;
 
@@ -55,11 +55,7 @@ pub(super) fn kernels(module: Module<'_>) -> Vec<Finding<'_>> {
             );
             findings.push(Finding { at: Some(kernel), message });
         }
-        let calls = kernel.users().into_iter().filter(|user| {
-            let is_call = user.kind() == Kind::Instruction && user.opcode() == LLVMOpcode::LLVMCall;
-            is_call && user.callee() == kernel
-        });
-        findings.extend(calls.map(|call| Finding {
+        findings.extend(runtime::calls(kernel).into_iter().map(|call| Finding {
             at: Some(call),
             message: format!(
                 "the kernel `{symbol}` is called, but PTX only launches kernels; launch it, or move its body into a function"

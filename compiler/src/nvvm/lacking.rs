@@ -7,6 +7,8 @@
 
 use gridlet_lang::arch::Dialect;
 
+use super::names;
+
 /// Functions of libdevice that do the work of an intrinsic, without the letter that marks `float`. The legacy dialect lacks all of
 /// these intrinsics, the modern one all but `ldexp`.
 const LIBDEVICE: [(&str, &str); 21] = [
@@ -172,8 +174,8 @@ pub(crate) fn instead(symbol: &str, dialect: Dialect, is_approximate: bool) -> O
 /// Whether an older libNVVM lacks an intrinsic of the modern dialect that a newer one has. `is_approximate` as for [`instead`].
 pub(crate) fn is_newer(symbol: &str, is_approximate: bool) -> bool {
     let symbol = plain(symbol);
-    NEWER.iter().any(|known| types_of(&symbol, known).is_some())
-        || is_approximate && needs_approximation(&symbol)
+    let is_newer = NEWER.iter().any(|known| types_of(&symbol, known).is_some());
+    is_newer && !names::is_renamed(&symbol) || is_approximate && needs_approximation(&symbol)
 }
 
 #[cfg(test)]
@@ -206,6 +208,7 @@ mod tests {
         }
         assert!(modern("llvm.tanh.f32", true).is_none() && is_newer("llvm.tanh.f32", true));
         assert!(modern("llvm.tanh.f64", true).is_some() && !is_newer("llvm.tanh.f64", true));
+        assert!(is_newer("llvm.trunc.f16", false) && !is_newer("llvm.trunc.f32", false));
         assert!(modern("llvm.ldexp.f32.i32", false).is_none());
         let legacy = |symbol| instead(symbol, Dialect::Legacy, true);
         assert!(legacy("llvm.ldexp.f32.i32").is_some() && legacy("llvm.tanh.f32").is_some());

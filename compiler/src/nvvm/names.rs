@@ -29,6 +29,11 @@ const ROUNDING: [&str; 2] = ["llvm.nearbyint.", "llvm.rint."];
 
 const TO_EVEN: &str = "llvm.roundeven.";
 
+/// Whether an intrinsic has another name for libNVVM.
+pub(super) fn is_renamed(symbol: &str) -> bool {
+    RENAMED.iter().any(|(new, _)| *new == symbol)
+}
+
 /// Whether a module uses a name that libNVVM lacks.
 pub(super) fn are_new(module: &Module<'_>) -> bool {
     RENAMED.iter().any(|(new, _)| module.get_function(new).is_some())

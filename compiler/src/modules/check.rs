@@ -2,8 +2,8 @@
 
 use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::ir::symbol;
-use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
+use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
@@ -55,6 +55,12 @@ pub(super) fn kernels(module: Module<'_>) -> Vec<Finding<'_>> {
             );
             findings.push(Finding { at: Some(kernel), message });
         }
+        if symbol.is_empty() {
+            findings.push(Finding { at: Some(kernel), message: kernels::NO_NAME.into() });
+        }
+        if let Some(message) = kernels::too_large(kernel) {
+            findings.push(Finding { at: Some(kernel), message });
+        }
         findings.extend(runtime::calls(kernel).into_iter().map(|call| Finding {
             at: Some(call),
             message: format!(
@@ -94,9 +100,16 @@ pub(super) fn reserved(module: Module<'_>) -> Vec<Finding<'_>> {
     let variables = module.variables().into_iter();
     let variables =
         variables.filter(|variable| is_gridlets(&name(*variable)) && !is_record(*variable));
-    let finding = |at| Finding {
+    let finding = |at| {
+        Finding {
         at: Some(at),
-        message: format!("the name `{}` is reserved for Gridlet and CUDA; rename it", name(at)),
+        message: match name(at) {
+            name if at.is_declaration() && name == symbol::internal(RECORD_LOST_LAUNCH) => {
+                "the module has launches by `modules::Launches`, which are not complete; call `Launches::finish`".into()
+            }
+            name => format!("the name `{name}` is reserved for Gridlet and CUDA; rename it"),
+        },
+    }
     };
     functions.chain(variables).map(finding).collect()
 }
@@ -115,6 +128,8 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     for kernel in kernels::kernels(module) {
         let at = Some(kernel);
         let wrong = kernels::wrong_name(&name(kernel)).into_iter();
+        let wrong = wrong.chain(kernels::wrong_linkage(kernel));
+        let wrong = wrong.chain(kernels::wrong_bounds(kernel));
         let wrong = wrong.chain(kernels::wrong_parameters(kernel));
         findings.extend(wrong.map(|message| Finding { at, message }));
     }
@@ -213,14 +228,31 @@ fn is_approximate(call: Value<'_>) -> bool {
     call.fast_math() & LLVMFastMathApproxFunc != 0
 }
 
+/// Functions of the device runtime with other signatures than its own, and calls with other types than they are declared with.
+pub(super) fn signatures(module: Module<'_>) -> Vec<Finding<'_>> {
+    let mut findings = vec![];
+    for (function, known) in runtime::declared(module) {
+        let wrong = runtime::wrong_signature(function, known);
+        findings.extend(wrong.map(|message| Finding { at: Some(function), message }));
+        let other = |call: &Value<'_>| call.call_type() != function.value_type();
+        let calls = runtime::calls(function).into_iter().filter(other);
+        findings.extend(calls.map(|call| Finding {
+            at: Some(call),
+            message: format!(
+                "`{}` is called as `{}`, but declared as `{}`; call it with its own type",
+                name(function),
+                call.call_type().print(),
+                function.value_type().print()
+            ),
+        }));
+    }
+    findings
+}
+
 /// Functions of the device runtime that are not as it has them.
 fn device_runtime(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     let declared = runtime::declared(module);
-    let wrong = declared.iter().filter_map(|(function, known)| {
-        let message = runtime::wrong_signature(*function, *known)?;
-        Some(Finding { at: Some(*function), message })
-    });
-    let mut findings: Vec<_> = wrong.collect();
+    let mut findings = signatures(module);
     for function in module.functions().into_iter().filter(|function| function.is_declaration()) {
         let symbol = name(function);
         if OLD.contains(&symbol.as_str()) && !runtime::calls(function).is_empty() {

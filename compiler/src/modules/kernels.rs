@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use gridlet_artifact::launch::MAX_PARAMETER_BYTES;
 use gridlet_lang::ir::{LaunchBounds, symbol};
 use gridlet_lang::types::{Scalar, Type};
-use inkwell::llvm_sys::LLVMCallConv;
+use inkwell::llvm_sys::{LLVMCallConv, LLVMLinkage};
 
 use super::layout::{Types, extent};
 use super::pointees;
@@ -28,11 +29,13 @@ pub(super) fn name(value: Value<'_>) -> String {
     value.text_name()
 }
 
+pub(super) const NO_NAME: &str = "a kernel has no name; give it one";
+
 /// What is wrong with the name of a kernel.
 pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
     if name.is_empty() {
-        return Some("a kernel has no name; give it one".into());
+        return Some(NO_NAME.into());
     }
     if symbol::is_predefined(name) {
         return Some(format!(
@@ -46,6 +49,79 @@ pub(super) fn wrong_name(name: &str) -> Option<String> {
     let why =
         copy.map_or_else(String::new, |(name, _)| format!("; LLVM names a second `{name}` so"));
     Some(format!("PTX cannot spell the name of the kernel `{name}`; rename it{why}"))
+}
+
+/// What is wrong with the size of a kernel's parameters.
+pub(super) fn too_large(kernel: Value<'_>) -> Option<String> {
+    let bytes = parameters(kernel).iter().try_fold(0_u64, |end, parameter| {
+        let extent = parameter.extent()?;
+        Some(end.next_multiple_of(extent.alignment.max(1)).saturating_add(extent.size))
+    })?;
+    (bytes > u64::from(MAX_PARAMETER_BYTES)).then(|| {
+        format!(
+            "the kernel `{}` takes {bytes} bytes of parameters, but no kernel can take more than {MAX_PARAMETER_BYTES}; pass \
+             a pointer to the large data instead",
+            name(kernel)
+        )
+    })
+}
+
+/// What is wrong with the linkage of a kernel: neither a host nor a launch finds one that the module keeps to itself.
+pub(super) fn wrong_linkage(kernel: Value<'_>) -> Option<String> {
+    let word = match kernel.linkage() {
+        LLVMLinkage::LLVMExternalLinkage
+        | LLVMLinkage::LLVMWeakAnyLinkage
+        | LLVMLinkage::LLVMWeakODRLinkage => return None,
+        LLVMLinkage::LLVMInternalLinkage => "internal",
+        LLVMLinkage::LLVMPrivateLinkage => "private",
+        LLVMLinkage::LLVMAvailableExternallyLinkage => "available_externally",
+        LLVMLinkage::LLVMLinkOnceAnyLinkage => "linkonce",
+        LLVMLinkage::LLVMLinkOnceODRLinkage => "linkonce_odr",
+        _ => "common or external only here",
+    };
+    Some(format!(
+        "the kernel `{}` is `{word}`, so the machine code need not have it, and nobody could launch it; remove `{word}`",
+        name(kernel)
+    ))
+}
+
+/// The attributes that bound a kernel's blocks, with the most that each of their numbers may be (CUDA Programming Guide, "Technical
+/// Specifications per Compute Capability").
+const BOUNDS: [(&str, &[u32]); 4] = [
+    ("nvvm.maxntid", &[1024, 1024, 64]),
+    ("nvvm.reqntid", &[1024, 1024, 64]),
+    ("nvvm.minctasm", &[32]),
+    ("nvvm.maxnreg", &[255]),
+];
+
+/// What is wrong with the bounds of a kernel's blocks: NVIDIA's tools crash on some.
+pub(super) fn wrong_bounds(kernel: Value<'_>) -> Vec<String> {
+    let wrong = |attribute: &Attribute<'_>| {
+        let Attribute::Text(key, value) = attribute else { return None };
+        let (_, most) = BOUNDS.iter().find(|(known, _)| known == key)?;
+        let numbers: Vec<Option<u32>> =
+            value.split(',').map(|number| number.trim().parse().ok()).collect();
+        let fits = numbers.len() <= most.len()
+            && numbers
+                .iter()
+                .zip(*most)
+                .all(|(number, most)| number.is_some_and(|number| (1..=*most).contains(&number)));
+        let threads = numbers.iter().flatten().fold(1_u32, |all, one| all.saturating_mul(*one));
+        if fits && threads <= most[0] {
+            return None;
+        }
+        // LLVM writes numbers of `!nvvm.annotations` so.
+        let shown = value.parse().map_or_else(|_| value.clone(), |n: u32| (n as i32).to_string());
+        let most: Vec<String> = most.iter().map(u32::to_string).collect();
+        let whole = if most.len() > 1 { ", and their product at most 1024" } else { "" };
+        Some(format!(
+            "the kernel `{}` has `{}` {shown}; it must be 1 to {}{whole}",
+            name(kernel),
+            key.trim_start_matches("nvvm."),
+            most.join(", 1 to ")
+        ))
+    };
+    kernel.attributes(Place::Function).iter().filter_map(wrong).collect()
 }
 
 /// What is wrong with the types of a kernel's parameters: LLVM gives them types that PTX does not have, or crashes.

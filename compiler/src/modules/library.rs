@@ -83,16 +83,41 @@ pub(super) fn check(
     refuse(name, sources, findings)
 }
 
-/// Turns an error of a compiler or a linker into one that names the calls at fault, if it is about them.
+/// Turns an error of a compiler or a linker into one that names the lines at fault, as far as it says which.
 pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, error: Error) -> Error {
-    let Error::Tool { log, .. } = &error else { return error };
+    let Error::Tool { operation, log, .. } = &error else { return error };
     let module = llvm::Module::new(module);
     let mut findings = check::not_linked(module, log);
     if findings.is_empty() {
         findings = check::newer(module, log);
     }
+    if findings.is_empty() {
+        let at = mentioned(module, operation, log);
+        findings = vec![Finding { at, message: error.to_string() }];
+    }
     refuse(name, sources, findings).err().unwrap_or(error)
 }
+
+/// What the writer of the legacy dialect refuses: its operation has the name of the function or variable, its log starts with an
+/// instruction.
+fn mentioned<'m>(module: llvm::Module<'m>, operation: &str, log: &str) -> Option<Value<'m>> {
+    let symbol = operation.split('`').nth(1)?;
+    let is_it = |value: &Value<'m>| kernels::name(*value) == symbol;
+    let Some(function) = module.functions().into_iter().find(is_it) else {
+        return module.variables().into_iter().find(is_it);
+    };
+    // What is refused is a copy, which may have other debug information.
+    let bare = |text: &str| text.split(", !").next().unwrap_or_default().trim().to_owned();
+    let refused = bare(log.lines().next().unwrap_or_default());
+    // LLVM takes long to print one of many.
+    let blocks = function.blocks().into_iter();
+    let instructions = blocks.flat_map(|block| block.instructions()).take(MOST_PRINTED);
+    let shown = instructions.into_iter().find(|one| bare(&one.print()) == refused);
+    Some(shown.unwrap_or(function))
+}
+
+/// The most instructions that are compared with a message.
+const MOST_PRINTED: usize = 2000;
 
 /// Refuses a module with findings. `sources` as for [`check`].
 pub(super) fn refuse<'m>(

@@ -59,7 +59,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 
 use crate::disk;
-use crate::error::{Error, Result};
+use crate::error::{Error, Mistake, Place, Result};
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
@@ -78,7 +78,7 @@ pub struct Own<'ctx> {
     module: Module<'ctx>,
     program: Checked,
     /// Why there can be no image for the CPU device.
-    missing: Option<String>,
+    missing: Option<(String, Option<Span>)>,
     /// By kernel, the kernels that it launches.
     launches: Vec<Vec<String>>,
     uses_device_runtime: bool,
@@ -142,9 +142,14 @@ impl<'ctx> Own<'ctx> {
         library::refuse(name, &sources, check::kernels(view))?;
         let imported = import::import(view, Arc::clone(&sources))?;
         let launches = runtime::launches(view);
-        let mut missing = imported.missing;
+        let mut missing = imported.missing.map(|(why, span)| (why, Some(span)));
         if let Err(error) = ir::verify::verify(&imported.module) {
-            missing.get_or_insert(error.to_string());
+            // The module is somebody's: what cannot be expressed in the IR is no bug.
+            let why = match error {
+                gridlet_lang::error::Error::Internal { message, .. } => message,
+                other => other.to_string(),
+            };
+            missing.get_or_insert((why, None));
         }
         let layouts = Layouts { kernels: layouts(&imported.module) };
         let program = Checked { sources, module: imported.module, layouts, warnings: Vec::new() };
@@ -204,15 +209,19 @@ impl<'ctx> Own<'ctx> {
     /// The program for an image for the CPU device.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the first construct that the CPU device lacks.
+    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all wrong signatures of the device runtime's
+    /// functions.
     pub fn cpu_program(&self) -> Result<&Checked> {
-        match &self.missing {
-            None => Ok(&self.program),
-            Some(why) => Err(Error::Invalid(format!(
-                "{}: the CPU device cannot run this module: {why}",
-                self.name()
-            ))),
-        }
+        let sources = &self.program.sources;
+        library::refuse(self.name(), sources, check::signatures(llvm::Module::new(&self.module)))?;
+        let Some((why, span)) = &self.missing else { return Ok(&self.program) };
+        let place = span.filter(|span| *span != Span::NOWHERE).map(|span| Place {
+            file: sources.name(span).to_owned(),
+            line: sources.line(span),
+            column: None,
+        });
+        let message = format!("the CPU device cannot run this module: {why}");
+        Err(Error::Mistakes(vec![Mistake::new(self.name(), place, message)]))
     }
 
     /// The parameter buffer of every kernel, in the module's order.

@@ -3,7 +3,9 @@
 
 use inkwell::llvm_sys::core::LLVMInstructionEraseFromParent;
 use inkwell::module::Module;
-use inkwell::values::{AnyValue, AnyValueEnum, AsValueRef, BasicValue as _, FunctionValue};
+use inkwell::values::{
+    AnyValue, AnyValueEnum, AsValueRef, BasicValue as _, FunctionValue, InstructionValue,
+};
 
 use crate::error::{Error, Result};
 
@@ -34,10 +36,20 @@ pub(super) fn is_renamed(symbol: &str) -> bool {
     RENAMED.iter().any(|(new, _)| *new == symbol)
 }
 
+/// Marks of where a variable is used. Since LLVM 22 they lack the argument that libNVVM 13.0 expects, which ends the process without it.
+const LIFETIMES: [&str; 2] = ["llvm.lifetime.start.", "llvm.lifetime.end."];
+
+fn is_lifetime(function: FunctionValue<'_>) -> bool {
+    let name = function.get_name().to_string_lossy();
+    LIFETIMES.iter().any(|known| name.starts_with(known))
+}
+
 /// Whether a module uses a name that libNVVM lacks.
 pub(super) fn are_new(module: &Module<'_>) -> bool {
     RENAMED.iter().any(|(new, _)| module.get_function(new).is_some())
-        || module.get_functions().any(|function| to_even(function).is_some())
+        || module
+            .get_functions()
+            .any(|function| to_even(function).is_some() || is_lifetime(function))
 }
 
 /// The name of the intrinsic that does the same as one of [`ROUNDING`].
@@ -47,9 +59,17 @@ fn to_even(function: FunctionValue<'_>) -> Option<String> {
     Some(format!("{TO_EVEN}{types}"))
 }
 
-/// Gives all intrinsics the names that libNVVM knows.
+/// Gives all intrinsics the names that libNVVM knows, and removes marks that it cannot read.
 pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
     whole_block_barriers(module)?;
+    for marks in module.get_functions().filter(|one| is_lifetime(*one)).collect::<Vec<_>>() {
+        for call in calls_of(marks) {
+            // SAFETY: a mark has no result that anything could use.
+            unsafe { LLVMInstructionEraseFromParent(call.as_value_ref()) };
+        }
+        // SAFETY: a declaration that nothing uses.
+        unsafe { marks.delete() };
+    }
     let rounding = module.get_functions().filter_map(|one| Some((one, to_even(one)?)));
     let renamed =
         RENAMED.iter().filter_map(|(new, old)| Some((module.get_function(new)?, (*old).into())));
@@ -67,13 +87,8 @@ pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the calls for barrier 0 by `llvm.nvvm.barrier0`, which has no argument.
-fn whole_block_barriers(module: &Module<'_>) -> Result<()> {
-    let Some(function) = module.get_function("llvm.nvvm.barrier.cta.sync.aligned.all") else {
-        return Ok(());
-    };
-    let context = module.get_context();
-    let builder = context.create_builder();
+/// The calls of an intrinsic.
+fn calls_of<'ctx>(function: FunctionValue<'ctx>) -> Vec<InstructionValue<'ctx>> {
     let mut next = function.as_global_value().as_pointer_value().get_first_use();
     let mut calls = vec![];
     while let Some(one) = next {
@@ -82,7 +97,17 @@ fn whole_block_barriers(module: &Module<'_>) -> Result<()> {
             calls.push(call);
         }
     }
-    for call in calls {
+    calls
+}
+
+/// Replaces the calls for barrier 0 by `llvm.nvvm.barrier0`, which has no argument.
+fn whole_block_barriers(module: &Module<'_>) -> Result<()> {
+    let Some(function) = module.get_function("llvm.nvvm.barrier.cta.sync.aligned.all") else {
+        return Ok(());
+    };
+    let context = module.get_context();
+    let builder = context.create_builder();
+    for call in calls_of(function) {
         let barrier = call.get_operand(0).and_then(|operand| operand.value());
         let barrier = barrier.filter(|barrier| barrier.is_int_value());
         if barrier.and_then(|barrier| barrier.into_int_value().get_zero_extended_constant())

@@ -653,7 +653,9 @@ fn a_module_that_only_a_gpu_runs_says_why() {
     let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
     let error = own.cpu_program().unwrap_err().to_string();
     assert!(
-        error.contains("m.ll: the CPU device cannot run this module: function `start`: inline PTX"),
+        error.contains(
+            "m.ll:10: the CPU device cannot run this module: function `start`: inline PTX"
+        ),
         "{error}"
     );
     assert_eq!(own.launches(), [vec![], vec!["child".to_owned()]]);

@@ -293,11 +293,8 @@ fn intrinsics_that_an_older_libnvvm_lacks_are_named() {
         ("llvm.tanh.f32", "float", "afn "),
     ] {
         let text = calling(intrinsic, ty, flags);
-        let check = gridlet(&text, &["check", "FILE", "--arch", "sm_100"]);
-        assert_eq!((check.status, check.stderr.as_str()), (0, ""));
-        for emit in ["bundle", "ptx"] {
-            let build = ["build", "FILE", "--arch", "sm_100", "--emit", emit];
-            let refused = gridlet(&text, &build);
+        for call in [&["check"][..], &["build"], &["build", "--emit", "ptx"]] {
+            let refused = gridlet(&text, &[call, &["FILE", "--arch", "sm_100"]].concat());
             if refused.status == 0 {
                 continue;
             }
@@ -339,4 +336,137 @@ define ptx_kernel void @k(ptr %p, float %f) {
     let bundle = gridlet(text, &["build", "FILE"]);
     let said = "error: a.ll:1: neither the module nor one that is linked in defines `helper`";
     assert!(bundle.status == 1 && bundle.stderr.starts_with(said), "{}", bundle.stderr);
+}
+
+/// NVIDIA's tools drop such kernels, or crash on them.
+#[test]
+fn kernels_that_no_tool_can_make_are_refused() {
+    let kernel = |words: &str, after: &str| {
+        format!(
+            "define {words} ptx_kernel void @k(ptr %p) {after} {{\n  store i32 1, ptr %p\n  ret void\n}}\n"
+        )
+    };
+    let annotated = |what: &str| {
+        let text = kernel("", "");
+        format!("{text}!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @k, !\"{what}\", i32 -5}}\n")
+    };
+    let keeps = ["internal", "private", "available_externally", "linkonce", "linkonce_odr"];
+    let kept = keeps.map(|word| {
+        let said = format!(
+            "the kernel `k` is `{word}`, so the machine code need not have it, and nobody could launch it; remove `{word}`"
+        );
+        (kernel(word, ""), said)
+    });
+    let bound = |said: &str| format!("the kernel `k` has {said}");
+    let threads = "it must be 1 to 1024, 1 to 1024, 1 to 64, and their product at most 1024";
+    let bounds = [
+        (annotated("maxntidx"), bound(&format!("`maxntid` -5; {threads}"))),
+        (annotated("reqntidx"), bound(&format!("`reqntid` -5; {threads}"))),
+        (annotated("minctasm"), bound("`minctasm` -5; it must be 1 to 32")),
+        (annotated("maxnreg"), bound("`maxnreg` -5; it must be 1 to 255")),
+        (kernel("", "\"nvvm.maxntid\"=\"64,32\""), bound(&format!("`maxntid` 64,32; {threads}"))),
+    ];
+    for (text, said) in kept.into_iter().chain(bounds) {
+        for call in ["check", "build"] {
+            let refused = gridlet(&text, &[call, "FILE", "--arch", "sm_90,sm_100"]);
+            assert_eq!(refused.status, 1, "{text}: {refused:?}");
+            assert!(refused.stderr.starts_with(&format!("error: a.ll:1: {said}")), "{refused:?}");
+        }
+    }
+    let fits = check(&kernel("weak", "\"nvvm.maxntid\"=\"32,32\" \"nvvm.maxnreg\"=\"64\""));
+    assert_eq!((fits.status, fits.stderr.as_str()), (0, ""));
+
+    let large = "define ptx_kernel void @k([40000 x i8] %p) {\n  ret void\n}\n";
+    for arch in ["sm_90", "cpu"] {
+        let refused = gridlet(large, &["check", "FILE", "--arch", arch]);
+        let said = "error: a.ll:1: the kernel `k` takes 40000 bytes of parameters, but no kernel can take more than 32764;";
+        assert!(refused.stderr.starts_with(said), "{refused:?}");
+    }
+}
+
+/// What a build would refuse is no module that is right.
+#[test]
+fn check_compiles_and_names_the_place() {
+    let module = |before: &str, line: &str| {
+        format!("{before}define ptx_kernel void @k(ptr %p) {{\n{line}\n  ret void\n}}\n")
+    };
+    let scope = "  fence syncscope(\"wat\") acquire";
+    let resolver = "@f = ifunc void (), ptr @r\ndefine ptr @r() {\n  ret ptr null\n}\n";
+    let large = "@g = addrspace(4) constant [80000 x i8] zeroinitializer\n";
+    let read = "  %x = load i8, ptr addrspace(4) @g\n  store i8 %x, ptr %p";
+    for (text, said) in [
+        (module("", scope), "error: a.ll:2: legacy dialect writer: writing function `k` failed:"),
+        (module(resolver, ""), "error: a.ll: legacy dialect writer: writing the module failed:"),
+        (
+            module("@t = thread_local global i32 7\n", ""),
+            "error: a.ll:1: legacy dialect writer: writing the global `t` failed:",
+        ),
+        (module(large, read), "error: a.ll: ptxas: assembling the PTX"),
+    ] {
+        for call in ["check", "build"] {
+            let refused = gridlet(&text, &[call, "FILE"]);
+            assert_eq!(refused.status, 1, "{call}: {refused:?}");
+            // A bundle is linked by another tool.
+            let tool = said.contains("ptxas") && call == "build";
+            assert!(tool || refused.stderr.starts_with(said), "{call}: {refused:?}");
+        }
+    }
+}
+
+/// The device runtime's functions have their own signatures where the CPU device stands for it, too.
+#[test]
+fn wrong_signatures_are_no_bug_of_the_cpu_device() {
+    let call = "  %status = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)";
+    let module = |runtime: &str, call: &str| {
+        format!("{runtime}define ptx_kernel void @k(ptr %b) {{\n{call}\n  ret void\n}}\n")
+    };
+    for (text, said) in [
+        (
+            module(
+                "declare void @cudaLaunchDeviceV2(ptr, ptr)\n",
+                &call.replace("%status = call i32", "call void"),
+            ),
+            "error: a.ll:1: `cudaLaunchDeviceV2` has the wrong signature `void (ptr, ptr)`",
+        ),
+        (
+            module("declare i32 @cudaLaunchDeviceV2(ptr)\n", &call.replace(", ptr null", "")),
+            "error: a.ll:1: `cudaLaunchDeviceV2` has the wrong signature `i32 (ptr)`",
+        ),
+        (
+            module(
+                "declare i32 @cudaLaunchDeviceV2(ptr, ptr)\n",
+                &call.replace("ptr null", "ptr null, i32 0"),
+            ),
+            "error: a.ll:3: `cudaLaunchDeviceV2` is called as `i32 (ptr, ptr, i32)`, but declared as `i32 (ptr, ptr)`;",
+        ),
+    ] {
+        for arch in ["sm_90", "cpu"] {
+            let refused = gridlet(&text, &["check", "FILE", "--arch", arch]);
+            assert_eq!(refused.status, 1, "{arch}: {refused:?}");
+            assert!(refused.stderr.starts_with(said), "{arch}: {}", refused.stderr);
+        }
+    }
+}
+
+/// libNVVM would end the process over them where it reads LLVM 22's own form.
+#[test]
+fn marks_of_lifetimes_compile_for_every_architecture() {
+    let text = "\
+declare void @llvm.lifetime.start.p0(ptr)
+declare void @llvm.lifetime.end.p0(ptr)
+define ptx_kernel void @k(ptr %p) {
+  %a = alloca i32
+  call void @llvm.lifetime.start.p0(ptr %a)
+  store i32 7, ptr %a
+  %x = load i32, ptr %a
+  call void @llvm.lifetime.end.p0(ptr %a)
+  store i32 %x, ptr %p
+  ret void
+}
+";
+    let old = text.replace("(ptr)", "(i64, ptr)").replace("(ptr %a)", "(i64 4, ptr %a)");
+    for text in [text, &old] {
+        let built = gridlet(text, &["build", "FILE", "--arch", "sm_80,sm_90,sm_100,sm_120"]);
+        assert_eq!((built.status, built.stderr.contains("error")), (0, false), "{built:?}");
+    }
 }

@@ -42,26 +42,10 @@ pub(super) fn build<'m>(
         phis: HashMap::new(),
         cases: 0,
     };
-    body.parameters(function, &signature)?;
-    let order = order(function);
-    for block in &order {
-        let id = body.builder.block(format!("b{}", body.blocks.len()));
-        body.blocks.insert(*block, id);
-        for phi in block.instructions().into_iter().filter(is_phi) {
-            let ty = body.type_of(phi)?;
-            let slot = body.builder.slot(&format!("phi{}", body.phis.len()), ty);
-            body.phis.insert(phi, slot);
-        }
+    if let Err(why) = body.emit_all(function, &signature) {
+        body.importer.failed = Some(body.span);
+        return Err(why);
     }
-    if let Some(first) = order.first() {
-        body.builder.jump(body.blocks[first]);
-    }
-    let lines = body.importer.positions.instructions(&name(function), function);
-    for block in order {
-        body.builder.place(body.blocks[&block]);
-        body.block(block, &lines)?;
-    }
-    body.builder.place_division_trap();
     body.builder.finish(signature).map_err(|error| error.to_string())
 }
 
@@ -128,6 +112,31 @@ impl<'m> Body<'_, 'm> {
             };
             self.values.insert(value, operand);
         }
+        Ok(())
+    }
+
+    /// Emits the code of all blocks that can be reached.
+    fn emit_all(&mut self, function: Value<'m>, signature: &Signature) -> Step<()> {
+        self.parameters(function, signature)?;
+        let order = order(function);
+        for block in &order {
+            let id = self.builder.block(format!("b{}", self.blocks.len()));
+            self.blocks.insert(*block, id);
+            for phi in block.instructions().into_iter().filter(is_phi) {
+                let ty = self.type_of(phi)?;
+                let slot = self.builder.slot(&format!("phi{}", self.phis.len()), ty);
+                self.phis.insert(phi, slot);
+            }
+        }
+        if let Some(first) = order.first() {
+            self.builder.jump(self.blocks[first]);
+        }
+        let lines = self.importer.positions.instructions(&name(function), function);
+        for block in order {
+            self.builder.place(self.blocks[&block]);
+            self.block(block, &lines)?;
+        }
+        self.builder.place_division_trap();
         Ok(())
     }
 

@@ -44,8 +44,8 @@ pub(super) type Step<T> = std::result::Result<T, Missing>;
 /// An imported module.
 pub(super) struct Imported {
     pub(super) module: Module,
-    /// Why the bodies of some functions are missing; they end in a trap.
-    pub(super) missing: Option<Missing>,
+    /// Why the bodies of some functions are missing, and where the first one has what is not imported; they end in a trap.
+    pub(super) missing: Option<(Missing, Span)>,
 }
 
 /// Imports a module whose text is in `sources`.
@@ -62,7 +62,9 @@ struct Importer<'m> {
     functions: HashMap<Value<'m>, FunctionId>,
     kernels: HashMap<Value<'m>, KernelId>,
     order: Vec<Value<'m>>,
-    missing: Option<Missing>,
+    missing: Option<(Missing, Span)>,
+    /// The position of what could not be imported.
+    failed: Option<Span>,
 }
 
 /// The memory of a variable.
@@ -98,6 +100,7 @@ impl<'m> Importer<'m> {
             kernels: kernel_ids,
             order,
             missing: None,
+            failed: None,
         };
         for variable in module.variables() {
             let memory = importer.variable(variable).unwrap_or_else(Memory::Missing);
@@ -175,7 +178,9 @@ impl<'m> Importer<'m> {
 
     /// A function that cannot be imported.
     fn trapping(&mut self, signature: Signature, why: Missing) -> Result<Function> {
-        self.missing.get_or_insert_with(|| format!("function `{}`: {why}", plain(&signature.name)));
+        let at = self.failed.take().unwrap_or(signature.span);
+        let text = || format!("function `{}`: {why}", plain(&signature.name));
+        self.missing.get_or_insert_with(|| (text(), at));
         let mut body = BodyBuilder::new();
         let trap = InstKind::Builtin { builtin: Builtin::Trap, arguments: vec![], format: None };
         body.emit(trap, Type::Unit, signature.span);

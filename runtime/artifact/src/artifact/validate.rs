@@ -6,14 +6,11 @@ use sha2::{Digest, Sha256};
 
 use crate::arch;
 use crate::error::ArtifactProblem;
+use crate::launch::MAX_PARAMETER_BYTES;
 use crate::manifest::{Image, ImageKind, MANIFEST_FILE, MANIFEST_VERSION, Manifest, Type};
 use crate::resident::{ALIGNMENT, PARAMETERS_OFFSET};
 use crate::strategy::LaunchStrategy;
 use crate::types::extent;
-
-/// Maximum size in bytes of a launch's parameters from the host, from sm_70 on (CUDA C++ Programming Guide,
-/// `__global__` Function Parameters). The compiler's own limit is lower.
-const MAX_PARAMETER_BYTES: u32 = 32_764;
 
 /// Maximum number of threads in a block, on every GPU (CUDA C++ Programming Guide, Technical Specifications).
 const MAX_BLOCK_THREADS: u32 = 1024;

@@ -50,6 +50,8 @@ pub mod host;
 pub mod inputs;
 pub mod link;
 #[cfg(feature = "llvm")]
+mod llvm_options;
+#[cfg(feature = "llvm")]
 mod messages;
 #[cfg(feature = "llvm")]
 pub mod modules;

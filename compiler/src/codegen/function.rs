@@ -313,7 +313,14 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         for (slot, &is_registered) in self.function.slots.iter().zip(&registered) {
             let ty = self.cx.memory_type(&slot.ty)?;
             let ty = if is_registered { self.guarded(ty) } else { ty };
-            self.slots.push(self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?);
+            let place = self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?;
+            self.slots.push(place);
+            // LLVM drops code that must come to an undefined address or branch, launches included.
+            let is_part = matches!(slot.ty, Type::Scalar(_) | Type::Pointer { .. });
+            if slot.unset && is_part && self.cx.cpu().is_some_and(|cpu| !cpu.check) {
+                let zero = self.cx.memory_type(&slot.ty)?.const_zero();
+                self.build().build_store(place, zero)?;
+            }
         }
         self.registered_locals = self.begin_locals(&registered)?;
         let is_entry = matches!(self.function.role, Role::Entry(_));

@@ -4,7 +4,6 @@ use std::sync::Once;
 
 use inkwell::context::Context;
 use inkwell::debug_info::debug_metadata_version;
-use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
@@ -12,6 +11,7 @@ use super::child::{self, End};
 use super::typed::{self, Look};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
+use crate::llvm_options;
 use crate::messages::Messages;
 use crate::toolchain::LLVM_VERSION;
 
@@ -34,15 +34,22 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 /// # Errors
 /// As [`read()`].
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
-    keep_debug_information();
-    if is_bitcode(bytes) {
+    llvm_options::set();
+    let is_bitcode = is_bitcode(bytes);
+    if is_bitcode || has_annotations(bytes) {
         fatal::install();
         warm_up();
         let read = || clean(name, bytes).map_err(|error| error.to_string());
-        return match child::run(read)? {
-            End::Done(result) => result.map_err(Error::Invalid),
-            End::Died(how) => Err(unreadable(name, &format!("the file is damaged ({how})"))),
-        };
+        match child::run(read)? {
+            End::Done(Ok(bitcode)) => return Ok(bitcode),
+            End::Done(Err(message)) if is_bitcode => return Err(Error::Invalid(message)),
+            // Below, with its place.
+            End::Done(Err(_)) => {}
+            End::Died(how) if is_bitcode => {
+                return Err(unreadable(name, &format!("the file is damaged ({how})")));
+            }
+            End::Died(how) => return Err(unreadable(name, &format!("{ANNOTATIONS} ({how})"))),
+        }
     }
     let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
     // Damaged bitcode can end in a fatal error.
@@ -52,6 +59,15 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
             other => other,
         }
     })
+}
+
+const ANNOTATIONS: &str = "LLVM ends over it, probably over a node of `!nvvm.annotations`: each must be a function or a variable, and \
+     then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";
+
+/// Whether text has the metadata by which LLVM marks kernels and bounds when it reads a module, without a look at its form.
+fn has_annotations(bytes: &[u8]) -> bool {
+    let name = b"!nvvm.annotations";
+    bytes.windows(name.len()).any(|window| window == name)
 }
 
 fn is_bitcode(bytes: &[u8]) -> bool {
@@ -68,17 +84,6 @@ fn warm_up() {
         let buffer = context.create_module("").write_bitcode_to_memory();
         let _ = clean("", buffer.as_slice());
         let _ = clean("", b"BC\xc0\xde    ");
-    });
-}
-
-/// Makes LLVM keep debug information that its verifier refuses. Otherwise it prints the reason to standard error, drops all
-/// debug information and goes on, where the verifier's message becomes our error.
-fn keep_debug_information() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let words = [c"gridlet".as_ptr(), c"--disable-auto-upgrade-debug-info".as_ptr()];
-        // SAFETY: two C strings, and an option that LLVM has. LLVM copies what it keeps.
-        unsafe { LLVMParseCommandLineOptions(2, words.as_ptr(), c"".as_ptr()) };
     });
 }
 

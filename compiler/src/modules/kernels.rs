@@ -31,11 +31,21 @@ pub(super) fn name(value: Value<'_>) -> String {
 
 pub(super) const NO_NAME: &str = "a kernel has no name; give it one";
 
+/// The most bytes in the name of a kernel. nvJitLink of CUDA 13.0 crashed on names of 100,000.
+const MAX_NAME: usize = 10_000;
+
 /// What is wrong with the name of a kernel.
 pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
     if name.is_empty() {
         return Some(NO_NAME.into());
+    }
+    if name.len() > MAX_NAME {
+        let start: String = name.chars().take(40).collect();
+        return Some(format!(
+            "the name of the kernel `{start}…` has {} bytes; NVIDIA's linker can crash on more than {MAX_NAME}: shorten it",
+            name.len()
+        ));
     }
     if symbol::is_predefined(name) {
         return Some(format!(

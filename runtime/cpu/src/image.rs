@@ -153,7 +153,7 @@ impl CpuImage {
 
     /// Whether this is the address of one of its descriptors.
     pub(crate) fn owns(&self, descriptor: *const KernelDescriptor) -> bool {
-        self.descriptors().as_ptr_range().contains(&descriptor)
+        descriptor.is_aligned() && self.descriptors().as_ptr_range().contains(&descriptor)
     }
 
     /// Whether it was compiled with `--check`, which applies to all its kernels.

@@ -470,3 +470,75 @@ define ptx_kernel void @k(ptr %p) {
         assert_eq!((built.status, built.stderr.contains("error")), (0, false), "{built:?}");
     }
 }
+
+/// LLVM's reader ends the process over them.
+#[test]
+fn malformed_annotations_are_errors() {
+    let module = |node: &str| {
+        format!(
+            "define void @k(ptr %p) {{\n  ret void\n}}\n!nvvm.annotations = !{{!0}}\n!0 = !{{{node}}}\n"
+        )
+    };
+    for node in ["", "ptr @k, !\"kernel\"", "ptr @k, !\"kernel\", !\"1\""] {
+        let refused = check(&module(node));
+        assert_eq!(refused.status, 1, "{node}: {refused:?}");
+        assert!(
+            refused.stderr.contains("probably over a node of `!nvvm.annotations`"),
+            "{node}: {refused:?}"
+        );
+    }
+    assert_eq!(check(&module("ptr @k, !\"kernel\", i32 1")).status, 0);
+    // Other mistakes keep their places.
+    let wrong = check(&module("ptr @k, !\"kernel\", i32 1").replace("ret void", "ret i32 %x"));
+    assert!(wrong.stderr.starts_with("error: a.ll:2:7: "), "{wrong:?}");
+}
+
+/// Undefined values do not make LLVM drop the launches around them.
+#[test]
+fn undefined_code_loses_no_launch_on_the_cpu_device() {
+    let start = concat!(
+        device_runtime!(),
+        "define ptx_kernel void @child(ptr %p) {
+  store i32 7, ptr %p
+  ret void
+}
+define ptx_kernel void @start(ptr %p, i32 %n) {
+  %v = alloca i32
+  %w = alloca ptr
+  %buffer = ",
+        buffer_of!("child"),
+        "  store ptr %p, ptr %buffer
+  %status = call i32 @cudaLaunchDeviceV2(ptr %buffer, ptr null)
+"
+    );
+    let module = |code: &str| format!("{start}{code}\n  ret void\n}}\n");
+    let null = "invalid address: 0x0";
+    for (code, said) in [
+        ("  store i32 1, ptr undef", null),
+        ("  store i32 1, ptr poison", null),
+        ("  %q = load ptr, ptr %w\n  store i32 1, ptr %q", null),
+        (
+            "  %q = load i32, ptr %v\n  %z = udiv i32 %n, %q\n  store i32 %z, ptr %p",
+            "divided an integer by zero, at a.ll:",
+        ),
+        (
+            "  %q = load i32, ptr %v\n  %c = icmp eq i32 %q, 3\n  br i1 %c, label %x, label %y\nx:\n  ret void\ny:",
+            "p: [7]",
+        ),
+    ] {
+        for level in ["0", "1", "3"] {
+            let call = ["run", "FILE", "--device", "cpu", "--kernel", "start", "-O", level];
+            let rest =
+                ["--grid", "1", "--block", "1", "--arg", "[1]", "--arg", "5", "--print", "p:1"];
+            let output = gridlet(&module(code), &[&call[..], &rest].concat());
+            let all = format!("{}{}", output.stdout, output.stderr);
+            assert!(all.contains(said), "-O {level}, {code}: {output:?}");
+        }
+    }
+    // A launch of an address in a kernel is a launch that fails.
+    let inside = module("").replace("(ptr @child", "(ptr getelementptr (i8, ptr @child, i64 4)");
+    let call =
+        ["run", "FILE", "--device", "cpu", "--kernel", "start", "--grid", "1", "--block", "1"];
+    let output = gridlet(&inside, &[&call[..], &["--arg", "[1]", "--arg", "5"]].concat());
+    assert!(output.stderr.contains("lost 1 launch"), "{output:?}");
+}

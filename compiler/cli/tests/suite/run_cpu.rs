@@ -150,6 +150,25 @@ fn faults_traps_and_endless_kernels_exit_4() {
     ]);
 }
 
+/// LLVM takes an access at null for code that nothing reaches: it dropped the launch before it, and ran on behind the kernel.
+#[test]
+fn an_access_at_null_is_a_fault_and_loses_no_launch() {
+    let folder = program(
+        "kernel child(p: *mut u32) { *p = 7; }\n\
+         kernel after(p: *mut u32) { launch child<<<1, 1>>>(p); let q = 0u64 as *mut u32; *q = 1; }\n\
+         kernel before(p: *mut u32) { let q = 0u64 as *mut u32; *q = 1; launch child<<<1, 1>>>(p); }\n",
+    );
+    for (kernel, level) in [("after", 0), ("after", 1), ("after", 3), ("before", 1), ("before", 3)]
+    {
+        let call =
+            format!("--kernel {kernel} -O {level} --grid 1 --block 1 --arg [1] --timeout 20");
+        let output = run(&folder, &call);
+        assert_eq!(output.status, 4, "{call}: {output:?}");
+        let said = format!("error: kernel `{kernel}` read or wrote an invalid address: 0x0");
+        assert!(output.stderr.starts_with(&said), "{call}: {output:?}");
+    }
+}
+
 #[test]
 fn barriers_shared_memory_and_warps_work() {
     let folder = program(

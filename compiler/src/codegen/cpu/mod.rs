@@ -67,7 +67,7 @@ pub struct CpuModuleOptions {
 
 /// The additional state of a module for the CPU.
 pub(super) struct CpuTarget<'ctx> {
-    check: bool,
+    pub(in crate::codegen) check: bool,
     has_v3: bool,
     /// For each function, in checked images: whether it or a callee has a loop that may never end.
     loops_forever: Vec<bool>,
@@ -258,6 +258,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         // A coroutine's stack ends in a guard page, which a large frame must not skip.
         let probe = self.context.create_string_attribute("probe-stack", "inline-asm");
         function.add_attribute(AttributeLoc::Function, probe);
+        // An access at null is a fault, as the runtime reports it, and no reason to drop the code before it.
+        self.add_attribute(function, AttributeLoc::Function, "null_pointer_is_valid", 0);
     }
 
     /// A NUL-terminated string constant.

@@ -618,3 +618,62 @@ other:
     let plain = run("0", &[]);
     assert!(plain.stderr.contains("divided an integer by zero, at a.ll:6"), "{plain:?}");
 }
+
+/// What Clang makes of common code with optimisation.
+#[test]
+fn common_intrinsics_run_on_the_cpu_device() {
+    let folder = folder();
+    let text = "\
+declare i32 @llvm.abs.i32(i32, i1)
+declare i32 @llvm.fshl.i32(i32, i32, i32)
+declare i64 @llvm.fshr.i64(i64, i64, i64)
+declare i16 @llvm.bswap.i16(i16)
+declare i32 @llvm.bswap.i32(i32)
+declare i64 @llvm.bswap.i64(i64)
+declare i32 @llvm.expect.i32(i32, i32)
+define ptx_kernel void @k(ptr %p, i32 %n, i32 %s, float %f) {
+  %a = call i32 @llvm.abs.i32(i32 %n, i1 0)
+  store i32 %a, ptr %p
+  %p1 = getelementptr i32, ptr %p, i64 1
+  %b = call i32 @llvm.fshl.i32(i32 %n, i32 305419896, i32 %s)
+  store i32 %b, ptr %p1
+  %p2 = getelementptr i32, ptr %p, i64 2
+  %s64 = zext i32 %s to i64
+  %c = call i64 @llvm.fshr.i64(i64 1, i64 1311768467463790320, i64 %s64)
+  %c1 = lshr i64 %c, 32
+  %c2 = trunc i64 %c1 to i32
+  store i32 %c2, ptr %p2
+  %p3 = getelementptr i32, ptr %p, i64 3
+  %d = call i32 @llvm.bswap.i32(i32 305419896)
+  store i32 %d, ptr %p3
+  %p4 = getelementptr i32, ptr %p, i64 4
+  %e = call i16 @llvm.bswap.i16(i16 4660)
+  %e1 = zext i16 %e to i32
+  %e2 = call i32 @llvm.expect.i32(i32 %e1, i32 0)
+  store i32 %e2, ptr %p4
+  %p5 = getelementptr i32, ptr %p, i64 5
+  %g = call i64 @llvm.bswap.i64(i64 1311768467463790320)
+  %g1 = trunc i64 %g to i32
+  store i32 %g1, ptr %p5
+  %p6 = getelementptr i32, ptr %p, i64 6
+  %h = fcmp uno float %f, 0x7FF8000000000000
+  %h1 = zext i1 %h to i32
+  store i32 %h1, ptr %p6
+  ret void
+}
+";
+    fs::write(folder.path().join("a.ll"), text).unwrap();
+    // The absolute value, the two funnel shifts, bytes of 32, 16 and 64 bits, a comparison with NaN.
+    let swapped = "2018915346, 13330, 2018915346, 1";
+    for (by, shifted) in [("0", "-5, 305419896"), ("8", "-1262, 17970262"), ("40", "-1262, 0")] {
+        for level in ["0", "3"] {
+            let call = format!(
+                "run a.ll --device cpu -O {level} --kernel k --grid 1 --block 1 --arg [8] --arg -5 --arg {by} --arg 1.5 --print p:7"
+            );
+            let words: Vec<&str> = call.split(' ').collect();
+            let output = Gridlet::new(&folder).run(&words);
+            let said = format!("p: [5, {shifted}, {swapped}]");
+            assert!(output.stdout.contains(&said), "{by}, -O {level}: {output:?}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Constants: as operands, and as the initial bytes of variables.
 
 use gridlet_lang::ir::{Const, Init, InstKind, Operand};
+use gridlet_lang::operators::BinaryOp;
 use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::LLVMConstRealGetDouble;
@@ -45,10 +46,12 @@ impl<'m> Body<'_, 'm> {
             Kind::Real => {
                 let scalar = self.type_of(value)?.as_scalar().ok_or("this constant")?;
                 let number = real(value);
-                if number.is_nan() {
-                    return Err("a NaN constant".into());
+                if !number.is_nan() {
+                    return Ok(Operand::Const(Const::Float(scalar, number)));
                 }
-                Ok(Operand::Const(Const::Float(scalar, number)))
+                // The IR's constants are numbers. As in the language, one NaN is as good as another.
+                let zero = || Operand::Const(Const::Float(scalar, 0.0));
+                Ok(self.emit(InstKind::Binary(BinaryOp::Div, zero(), zero()), Type::Scalar(scalar)))
             }
             Kind::Aggregate => {
                 let ty = self.type_of(value)?;

@@ -1,7 +1,7 @@
 //! LLVM's intrinsics and NVIDIA's, as built-ins of the language.
 
 use gridlet_lang::builtins::{BitOp, Builtin, MathOp, Scope, ShuffleMode, VoteMode};
-use gridlet_lang::ir::{GEOMETRY_DYNAMIC_SHARED, InstKind, Operand};
+use gridlet_lang::ir::{Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand};
 use gridlet_lang::operators::BinaryOp;
 use gridlet_lang::types::{Scalar, Type};
 
@@ -81,6 +81,14 @@ impl<'m> Body<'_, 'm> {
             "llvm.smin" => self.extreme(value, BinaryOp::Lt, true).map(Some),
             "llvm.umax" => self.extreme(value, BinaryOp::Gt, false).map(Some),
             "llvm.umin" => self.extreme(value, BinaryOp::Lt, false).map(Some),
+            "llvm.abs" => self.absolute(value).map(Some),
+            "llvm.fshl" => self.funnel(value, true).map(Some),
+            "llvm.fshr" => self.funnel(value, false).map(Some),
+            "llvm.bswap" => self.swapped_bytes(value).map(Some),
+            // The rest says how likely the value is.
+            "llvm.expect" | "llvm.expect.with.probability" => {
+                self.operand(value.operand(0)).map(Some)
+            }
             "llvm.ctpop" => self.bits(value, BitOp::Popc).map(Some),
             "llvm.ctlz" => self.bits(value, BitOp::Clz).map(Some),
             "llvm.cttz" => self.bits(value, BitOp::Ctz).map(Some),
@@ -133,6 +141,66 @@ impl<'m> Body<'_, 'm> {
             (self.cast(left.clone(), &ty, &to), self.cast(right.clone(), &ty, &to));
         let is_first = self.emit(InstKind::Binary(op, first, second), Type::BOOL);
         Ok(self.emit(InstKind::Select(is_first, left, right), ty))
+    }
+
+    fn compute(&mut self, op: BinaryOp, left: Operand, right: Operand, ty: &Type) -> Operand {
+        self.emit(InstKind::Binary(op, left, right), ty.clone())
+    }
+
+    /// The scalar of an integer operation.
+    fn integer(&mut self, value: Value<'m>) -> Step<(Type, Scalar)> {
+        let ty = self.type_of(value)?;
+        let scalar = ty.as_scalar().filter(|scalar| scalar.is_integer());
+        let scalar = scalar.ok_or("this operation on this type")?;
+        Ok((ty, scalar))
+    }
+
+    fn absolute(&mut self, value: Value<'m>) -> Step<Operand> {
+        let (ty, scalar) = self.integer(value)?;
+        let operand = self.operand(value.operand(0))?;
+        let signed = to_signed(&ty);
+        let as_signed = self.cast(operand.clone(), &ty, &signed);
+        let zero = Operand::Const(Const::Zero(signed));
+        let is_negative = self.compute(BinaryOp::Lt, as_signed, zero, &Type::BOOL);
+        let negated = self.compute(BinaryOp::Sub, Body::number(scalar, 0), operand.clone(), &ty);
+        Ok(self.emit(InstKind::Select(is_negative, negated, operand), ty))
+    }
+
+    /// The upper or lower half of two joined numbers, after a shift by the third modulo their width.
+    fn funnel(&mut self, value: Value<'m>, to_left: bool) -> Step<Operand> {
+        let (ty, scalar) = self.integer(value)?;
+        let [high, low, by] = [0, 1, 2].map(|at| self.operand(value.operand(at)));
+        let (high, low) = (high?, low?);
+        let width = Body::number(scalar, scalar.bits().into());
+        let by = self.compute(BinaryOp::Rem, by?, width.clone(), &ty);
+        let rest = self.compute(BinaryOp::Sub, width, by.clone(), &ty);
+        let (left, right) = if to_left { (by.clone(), rest) } else { (rest, by.clone()) };
+        let upper = self.compute(BinaryOp::Shl, high.clone(), left, &ty);
+        let lower = self.compute(BinaryOp::Shr, low.clone(), right, &ty);
+        let joined = self.compute(BinaryOp::Or, upper, lower, &ty);
+        let is_whole = self.compute(BinaryOp::Eq, by, Body::number(scalar, 0), &Type::BOOL);
+        let whole = if to_left { high } else { low };
+        Ok(self.emit(InstKind::Select(is_whole, whole, joined), ty))
+    }
+
+    fn swapped_bytes(&mut self, value: Value<'m>) -> Step<Operand> {
+        let (ty, scalar) = self.integer(value)?;
+        let operand = self.operand(value.operand(0))?;
+        let last = scalar.bits() - 8;
+        let mut swapped = Body::number(scalar, 0);
+        for from in (0..=last).step_by(8) {
+            let down = self.compute(
+                BinaryOp::Shr,
+                operand.clone(),
+                Body::number(scalar, from.into()),
+                &ty,
+            );
+            let byte = self.compute(BinaryOp::And, down, Body::number(scalar, 255), &ty);
+            let up = Body::number(scalar, (last - from).into());
+            let up = self.compute(BinaryOp::Shl, byte, up, &ty);
+            swapped = self.compute(BinaryOp::Or, swapped, up, &ty);
+        }
+        Ok(swapped)
     }
 
     fn bits(&mut self, value: Value<'m>, operation: BitOp) -> Step<Operand> {

@@ -36,20 +36,18 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     llvm_options::set();
     let is_bitcode = is_bitcode(bytes);
-    if is_bitcode || has_annotations(bytes) {
-        fatal::install();
-        warm_up();
-        let read = || clean(name, bytes).map_err(|error| error.to_string());
-        match child::run(read)? {
-            End::Done(Ok(bitcode)) => return Ok(bitcode),
-            End::Done(Err(message)) if is_bitcode => return Err(Error::Invalid(message)),
-            // Below, with its place.
-            End::Done(Err(_)) => {}
-            End::Died(how) if is_bitcode => {
-                return Err(unreadable(name, &format!("the file is damaged ({how})")));
-            }
-            End::Died(how) => return Err(unreadable(name, &format!("{ANNOTATIONS} ({how})"))),
+    fatal::install();
+    warm_up();
+    let read = || clean(name, bytes).map_err(|error| error.to_string());
+    match child::run(read)? {
+        End::Done(Ok(bitcode)) => return Ok(bitcode),
+        End::Done(Err(message)) if is_bitcode => return Err(Error::Invalid(message)),
+        // Below, with its place.
+        End::Done(Err(_)) => {}
+        End::Died(how) if is_bitcode => {
+            return Err(unreadable(name, &format!("the file is damaged ({how})")));
         }
+        End::Died(how) => return Err(unreadable(name, &format!("{UPGRADES} ({how})"))),
     }
     let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
     // Damaged bitcode can end in a fatal error.
@@ -61,14 +59,9 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-const ANNOTATIONS: &str = "LLVM ends over it, probably over a node of `!nvvm.annotations`: each must be a function or a variable, and \
-     then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";
-
-/// Whether text has the metadata by which LLVM marks kernels and bounds when it reads a module, without a look at its form.
-fn has_annotations(bytes: &[u8]) -> bool {
-    let name = b"!nvvm.annotations";
-    bytes.windows(name.len()).any(|window| window == name)
-}
+/// LLVM upgrades old forms when it reads a module, without a look at whether they have that form.
+const UPGRADES: &str = "LLVM ends over it, probably over a call of an intrinsic with other arguments than it has, or over a node of \
+     `!nvvm.annotations`: each must be a function or a variable, and then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";
 
 fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")

@@ -402,6 +402,11 @@ fn check_compiles_and_names_the_place() {
             "error: a.ll:1: legacy dialect writer: writing the global `t` failed:",
         ),
         (module(large, read), "error: a.ll: ptxas: assembling the PTX"),
+        // libNVVM drops it, and succeeds.
+        (
+            module("", "  call void asm sideeffect \"membar.gl;\", \"={eax}\"()"),
+            "error: a.ll: libNVVM: compilation failed:",
+        ),
     ] {
         for call in ["check", "build"] {
             let refused = gridlet(&text, &[call, "FILE"]);
@@ -473,7 +478,7 @@ define ptx_kernel void @k(ptr %p) {
 
 /// LLVM's reader ends the process over them.
 #[test]
-fn malformed_annotations_are_errors() {
+fn what_ends_llvms_reader_is_an_error() {
     let module = |node: &str| {
         format!(
             "define void @k(ptr %p) {{\n  ret void\n}}\n!nvvm.annotations = !{{!0}}\n!0 = !{{{node}}}\n"
@@ -483,11 +488,15 @@ fn malformed_annotations_are_errors() {
         let refused = check(&module(node));
         assert_eq!(refused.status, 1, "{node}: {refused:?}");
         assert!(
-            refused.stderr.contains("probably over a node of `!nvvm.annotations`"),
+            refused.stderr.contains("over a node of `!nvvm.annotations`"),
             "{node}: {refused:?}"
         );
     }
     assert_eq!(check(&module("ptr @k, !\"kernel\", i32 1")).status, 0);
+    let call = "declare i32 @llvm.nvvm.rotate.b32()\ndefine ptx_kernel void @k() {\n  %x = call i32 @llvm.nvvm.rotate.b32()\n  ret void\n}\n";
+    let refused = check(call);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(refused.stderr.contains("a call of an intrinsic with other arguments"), "{refused:?}");
     // Other mistakes keep their places.
     let wrong = check(&module("ptr @k, !\"kernel\", i32 1").replace("ret void", "ret i32 %x"));
     assert!(wrong.stderr.starts_with("error: a.ll:2:7: "), "{wrong:?}");

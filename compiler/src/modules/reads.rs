@@ -1,14 +1,17 @@
 //! Whether a module reads the status of a launch.
 //!
-//! It does if the status, or a value that is computed from it, decides a branch or a `switch`, is returned, is an argument of
-//! a call, or is written to memory where others may find it. A local variable is not such memory: what counts there is
-//! whether the values that are loaded from it are read. Arithmetic, comparisons, `select` and `phi` compute values.
+//! It does if the status, or a value that is computed from it, decides a branch or a `switch`, is an argument of a call of
+//! another module's function, or is written to memory where others may find it. A local variable is not such memory: what
+//! counts there is whether the values that are loaded from it are read. A function of the module reads an argument if it reads
+//! its parameter, and what it returns is read if a caller reads it, or if nothing calls it. Arithmetic, comparisons, `select`
+//! and `phi` compute values.
 
 use std::collections::HashSet;
 
 use inkwell::llvm_sys::LLVMOpcode;
 
 use super::intrinsics::is_hint;
+use super::runtime::calls;
 use super::variables::{accesses, variable};
 use crate::nvvm::legacy::llvm::{Kind, Value};
 
@@ -34,7 +37,15 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
     match user.opcode() {
         LLVMStore if user.operand(1) == value => None,
         LLVMStore => accesses(variable(user.operand(1))?).map(|accesses| accesses.loads),
-        LLVMCall => is_hint(user).then(Vec::new),
+        LLVMCall if is_hint(user) => Some(vec![]),
+        LLVMCall => parameters(value, user),
+        LLVMRet => {
+            let function = user.function()?;
+            let calls = calls(function);
+            // Others may call it.
+            let is_known = !calls.is_empty() && calls.len() == function.users().len();
+            is_known.then_some(calls)
+        }
         LLVMAdd | LLVMSub | LLVMMul | LLVMUDiv | LLVMSDiv | LLVMURem | LLVMSRem | LLVMShl
         | LLVMLShr | LLVMAShr | LLVMAnd | LLVMOr | LLVMXor | LLVMFAdd | LLVMFSub | LLVMFMul
         | LLVMFDiv | LLVMFNeg | LLVMTrunc | LLVMZExt | LLVMSExt | LLVMUIToFP | LLVMSIToFP
@@ -44,4 +55,16 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
         | LLVMShuffleVector | LLVMGetElementPtr | LLVMLoad => Some(vec![user]),
         _ => None,
     }
+}
+
+/// The parameters that get a value in a call of a function of the module.
+fn parameters<'m>(value: Value<'m>, call: Value<'m>) -> Option<Vec<Value<'m>>> {
+    let callee = call.callee();
+    let is_own = callee.kind() == Kind::Function
+        && !callee.is_declaration()
+        && call.call_type() == callee.value_type()
+        && !callee.value_type().is_variadic();
+    let parameters = is_own.then(|| callee.parameters())?;
+    let passed = (0..).zip(parameters).filter(|(at, _)| call.operand(*at) == value);
+    Some(passed.map(|(_, parameter)| parameter).collect())
 }

@@ -307,6 +307,7 @@ fn a_status_that_nothing_reads_is_dropped() {
     let compared = "  %e = icmp ne i32 %t, 0\n  %f = zext i1 %e to i32\n";
     let loaded = format!("{stored}  %l = load i32, ptr %slot\n  %e = icmp eq i32 %l, 0\n");
     let branch = "  br i1 %e, label %end, label %trap\ntrap:\n";
+    let wrapped = "  %t = call i32 @wrapped(ptr %c)\n";
     // The code behind the launch, and whether it reads the status.
     let cases = [
         (call.to_owned(), false),
@@ -319,10 +320,15 @@ fn a_status_that_nothing_reads_is_dropped() {
         (format!("{call}{compared}{branch}"), true),
         (format!("{call}{compared}  store i32 %f, ptr addrspace(1) @seen\n"), true),
         (format!("{call}  call void @note(i32 %t)\n"), true),
+        (format!("{call}  call void @ignore(i32 %t)\n"), false),
+        (wrapped.into(), false),
+        (format!("{wrapped}{compared}{branch}"), true),
         (format!("{stored}  call void @look(ptr %slot)\n"), true),
     ];
     let functions = "@seen = addrspace(1) global i32 0\n\
-        define internal void @note(i32 %x) noinline {\n  ret void\n}\n\
+        define internal void @ignore(i32 %x) noinline {\n  ret void\n}\n\
+        define internal void @note(i32 %x) noinline {\n  store i32 %x, ptr addrspace(1) @seen\n  ret void\n}\n\
+        define internal i32 @wrapped(ptr %c) noinline {\n  %t = call i32 @cudaLaunchDeviceV2(ptr %c, ptr null)\n  ret i32 %t\n}\n\
         define internal void @look(ptr %x) noinline {\n  ret void\n}\n";
     let folder = folder();
     for (code, is_read) in cases {

@@ -266,8 +266,9 @@ impl Body {
 
     /// A launch that gives its status, an `i32` with CUDA's error or 0, in place of recording a failure. Where nothing reads the
     /// status, [`ProgramBuilder::finish`](super::ProgramBuilder::finish) makes it a plain launch, whose failure is recorded:
-    /// where neither the status nor a value computed from it decides a branch, is returned, is an argument, or is stored
-    /// anywhere but in a local variable that nothing reads. So it treats such a launch of [`Body::emit`].
+    /// where neither the status nor a value computed from it decides a branch, is returned to a caller that reads it, is an
+    /// argument that is read, or is stored anywhere but in a local variable that nothing reads. So it treats such a launch of
+    /// [`Body::emit`].
     pub fn try_launch_into(
         &mut self,
         stream: Stream,

@@ -452,7 +452,7 @@ fn complete(mut module: Module) -> Result<Checked> {
     verify::find(&module).map_err(|broken| {
         yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
-    module.functions.iter_mut().for_each(dropped::record);
+    dropped::record(&mut module.functions);
     let mut wrong = impossible_launches(&module);
     wrong.extend(pointed::unreachable_arguments(&module));
     if !wrong.is_empty() {

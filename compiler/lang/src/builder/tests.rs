@@ -465,6 +465,14 @@ fn launches_whose_status_is_dropped_record_failures() {
         body.binary(BinaryOp::Eq, status, Operand::Const(Const::Zero(Type::I32)), Type::BOOL)
     };
     let pointer = || Type::pointer_mut(Type::I32);
+    let identity = |program: &mut ProgramBuilder| {
+        let line = program.at(4);
+        let function = program.function("same", &[("s", Type::I32)], Type::I32, line);
+        let mut giver = Body::new(line);
+        giver.give(Body::parameter(0));
+        program.define_function(function, giver);
+        function
+    };
     let cases: &[(&str, bool, Use<'_>)] = &[
         ("nothing", false, &|_, _, _| ()),
         ("a comparison", false, &|_, body, status| {
@@ -507,13 +515,40 @@ fn launches_whose_status_is_dropped_record_failures() {
             body.jump(good);
             body.place(good);
         }),
-        ("an argument", true, &|program, body, status| {
+        ("a branch to the same block", false, &|_, body, status| {
+            let end = body.block();
+            let condition = is_zero(body, status);
+            body.branch(condition, end, end);
+            body.place(end);
+        }),
+        ("an argument that the function ignores", false, &|program, body, status| {
             let line = program.at(4);
             let function = program.function("f", &[("s", Type::I32)], Type::Unit, line);
             let mut taker = Body::new(line);
             taker.end();
             program.define_function(function, taker);
             body.call(function, &[status], Type::Unit);
+        }),
+        ("an argument that the function keeps", true, &|program, body, status| {
+            let line = program.at(4);
+            let last = program.variable("last", Type::I32);
+            let function = program.function("f", &[("s", Type::I32)], Type::Unit, line);
+            let mut taker = Body::new(line);
+            taker.store(last, Body::parameter(0));
+            taker.end();
+            program.define_function(function, taker);
+            body.call(function, &[status], Type::Unit);
+        }),
+        ("a function's result that the caller drops", false, &|program, body, status| {
+            let same = identity(program);
+            let result = body.call(same, &[status], Type::I32);
+            is_zero(body, result);
+        }),
+        ("a function's result that the caller reads", true, &|program, body, status| {
+            let same = identity(program);
+            let last = program.variable("last", Type::I32);
+            let result = body.call(same, &[status], Type::I32);
+            body.store(last, result);
         }),
     ];
     for (what, is_read, uses) in cases {

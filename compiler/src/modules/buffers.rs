@@ -72,7 +72,15 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
             .iter()
             .map(|(_, (start, end))| (end.min(last) - start.max(first)).max(0))
             .sum();
-        if covered < last - first {
+        // The padding of a struct carries nothing.
+        let stored = (store.opcode() == LLVMOpcode::LLVMStore).then(|| store.operand(0).ty());
+        let is_outside = |byte: i64| {
+            let is_of = |(_, (start, end)): &(String, Bytes)| (*start..*end).contains(&byte);
+            !parameters.iter().any(is_of)
+                && !stored.is_some_and(|ty| is_padding(ty, (byte - first) as u64))
+        };
+        let is_small = last - first <= i64::from(MAX_PARAMETER_BYTES);
+        if covered < last - first && (!is_small || (*first..*last).any(is_outside)) {
             return Some(format!(
                 "{at}, and stores bytes {first} to {} of its parameters, where it has none:\n  {}\n  {}",
                 last - 1,

@@ -551,3 +551,21 @@ define ptx_kernel void @start(ptr %p, i32 %n) {
     let output = gridlet(&inside, &[&call[..], &["--arg", "[1]", "--arg", "5"]].concat());
     assert!(output.stderr.contains("lost 1 launch"), "{output:?}");
 }
+
+/// A struct of the arguments fills a buffer, though it ends in padding behind the last one.
+#[test]
+fn padding_behind_the_parameters_is_no_argument() {
+    let module = |fields: &str| {
+        let mut text = String::from(device_runtime!());
+        text += "define ptx_kernel void @child(ptr %p, i32 %n) {\n  ret void\n}\n";
+        text += "define ptx_kernel void @start(ptr %p) {\n  %buffer = ";
+        text += buffer_of!("child");
+        text += &format!("  store {fields}, ptr %buffer\n");
+        text += "  %status = call i32 @cudaLaunchDeviceV2(ptr %buffer, ptr null)\n  ret void\n}\n";
+        text
+    };
+    let fits = check(&module("{ ptr, i32 } zeroinitializer"));
+    assert_eq!((fits.status, fits.stderr.as_str()), (0, ""));
+    let large = check(&module("{ ptr, i32, i32 } zeroinitializer"));
+    assert!(large.stderr.contains("stores bytes 0 to 15 of its parameters"), "{large:?}");
+}

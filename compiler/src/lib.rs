@@ -50,8 +50,6 @@ pub mod host;
 pub mod inputs;
 pub mod link;
 #[cfg(feature = "llvm")]
-mod llvm_options;
-#[cfg(feature = "llvm")]
 mod messages;
 #[cfg(feature = "llvm")]
 pub mod modules;

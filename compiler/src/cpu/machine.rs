@@ -5,12 +5,10 @@ use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target, Targe
 
 use super::{CpuOptions, refused};
 use crate::error::Result;
-use crate::llvm_options;
 
 /// The host's target machine, for position-independent code.
 pub(super) fn host(options: &CpuOptions) -> Result<TargetMachine> {
     let no_target = |log: String| refused("finding the host's target", log);
-    llvm_options::set();
     Target::initialize_native(&InitializationConfig::default()).map_err(no_target)?;
     let triple = TargetMachine::get_default_triple();
     let target = Target::from_triple(&triple).map_err(|message| no_target(message.to_string()))?;

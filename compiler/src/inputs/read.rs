@@ -4,6 +4,7 @@ use std::sync::Once;
 
 use inkwell::context::Context;
 use inkwell::debug_info::debug_metadata_version;
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
@@ -11,7 +12,6 @@ use super::child::{self, End};
 use super::typed::{self, Look};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
-use crate::llvm_options;
 use crate::messages::Messages;
 use crate::toolchain::LLVM_VERSION;
 
@@ -34,7 +34,7 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 /// # Errors
 /// As [`read()`].
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
-    llvm_options::set();
+    keep_debug_information();
     let is_bitcode = is_bitcode(bytes);
     fatal::install();
     warm_up();
@@ -77,6 +77,17 @@ fn warm_up() {
         let buffer = context.create_module("").write_bitcode_to_memory();
         let _ = clean("", buffer.as_slice());
         let _ = clean("", b"BC\xc0\xde    ");
+    });
+}
+
+/// Makes LLVM keep debug information that its verifier refuses. Otherwise it prints the reason to standard error, drops all
+/// debug information and goes on, where the verifier's message becomes our error.
+fn keep_debug_information() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let words = [c"gridlet".as_ptr(), c"--disable-auto-upgrade-debug-info".as_ptr()];
+        // SAFETY: two C strings, and an option that LLVM has. LLVM copies what it keeps.
+        unsafe { LLVMParseCommandLineOptions(2, words.as_ptr(), c"".as_ptr()) };
     });
 }
 

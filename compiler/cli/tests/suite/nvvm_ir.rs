@@ -225,7 +225,9 @@ fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
     // What uses the status handles failures itself.
     let handled = DROPPING
         .replace("  br label %end\nend:\n", "  call void @handle(i32 %t)\n  br label %end\nend:\n");
-    let handled = handled + "define internal void @handle(i32 %status) {\n  ret void\n}\n";
+    let handled = handled
+        + "@seen = addrspace(1) global i32 0\n\
+        define internal void @handle(i32 %status) {\n  store i32 %status, ptr addrspace(1) @seen\n  ret void\n}\n";
     assert_eq!(run(&handled, "4000", "2").status, 0);
 }
 

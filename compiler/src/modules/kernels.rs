@@ -79,15 +79,13 @@ pub(super) fn too_large(kernel: Value<'_>) -> Option<String> {
 /// What is wrong with the linkage of a kernel: neither a host nor a launch finds one that the module keeps to itself.
 pub(super) fn wrong_linkage(kernel: Value<'_>) -> Option<String> {
     let word = match kernel.linkage() {
-        LLVMLinkage::LLVMExternalLinkage
-        | LLVMLinkage::LLVMWeakAnyLinkage
-        | LLVMLinkage::LLVMWeakODRLinkage => return None,
         LLVMLinkage::LLVMInternalLinkage => "internal",
         LLVMLinkage::LLVMPrivateLinkage => "private",
         LLVMLinkage::LLVMAvailableExternallyLinkage => "available_externally",
         LLVMLinkage::LLVMLinkOnceAnyLinkage => "linkonce",
         LLVMLinkage::LLVMLinkOnceODRLinkage => "linkonce_odr",
-        _ => "common or external only here",
+        // External or weak: others are not of functions.
+        _ => return None,
     };
     Some(format!(
         "the kernel `{}` is `{word}`, so the machine code need not have it, and nobody could launch it; remove `{word}`",

@@ -211,7 +211,7 @@ pub fn emit(
                     let module = library.module();
                     let name = module.get_name().to_string_lossy();
                     module_for_gpu(session, module, kind, &options)
-                        .map_err(|error| library.explain(modules::at(&name, error)))
+                        .map_err(|error| modules::at(&name, library.explain(error)))
                 });
                 made.map_err(Error::in_nvvm_ir)
             }

@@ -113,11 +113,10 @@ fn show(
 
 /// Whether a module is right for an architecture. Tools that are here compile it, because they refuse more than can be known of every
 /// version of them; nothing is linked, so functions may be missing.
-fn compiles(own: &Own<'_>, arch: CudaArch) -> gridlet::Result<()> {
-    let session = Session::new();
+fn compiles(session: &Session, own: &Own<'_>, arch: CudaArch) -> gridlet::Result<()> {
     let (cuda, cpu) = (BuildOptions::for_arch(arch), CpuOptions::default());
     for kind in [Kind::Object, Kind::Ptx] {
-        match emit::emit(&session, Input::Own(own), kind, &[arch.into()], &cuda, &cpu) {
+        match emit::emit(session, Input::Own(own), kind, &[arch.into()], &cuda, &cpu) {
             Err(gridlet::Error::Missing { .. }) => {}
             made => return made.map(drop),
         }
@@ -129,11 +128,12 @@ fn compiles(own: &Own<'_>, arch: CudaArch) -> gridlet::Result<()> {
 fn module(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
     let context = Context::create();
     let own = input::module(&context, file)?;
+    let session = Session::new();
     let default = [Target::Cuda(CudaArch::DEFAULT)];
     let targets = if options.arch.is_empty() { &default[..] } else { &options.arch };
     for target in targets {
         match target {
-            Target::Cuda(arch) => compiles(&own, *arch).map_err(input::foreign)?,
+            Target::Cuda(arch) => compiles(&session, &own, *arch).map_err(input::foreign)?,
             _ => _ = own.cpu_program().map_err(input::foreign)?,
         }
     }

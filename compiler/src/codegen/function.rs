@@ -318,8 +318,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             // LLVM drops code that must come to an undefined address or branch, launches included.
             let is_part = matches!(slot.ty, Type::Scalar(_) | Type::Pointer { .. });
             if slot.unset && is_part && self.cx.cpu().is_some_and(|cpu| !cpu.check) {
-                let zero = self.cx.memory_type(&slot.ty)?.const_zero();
-                self.build().build_store(place, zero)?;
+                self.build().build_store(place, ty.const_zero())?;
             }
         }
         self.registered_locals = self.begin_locals(&registered)?;

@@ -26,11 +26,6 @@ const OF_SM: u32 = 65_536;
 /// Registers that a launch needs in addition where it does not call the device runtime, so that it keeps nothing in memory.
 const LAUNCH: u32 = 24;
 
-/// Without the registers for launches, so many more blocks must fit on an SM, in parts of 100. On an H100 a quadtree (four
-/// blocks instead of two) took 3.00 instead of 3.59 ms, and a quicksort (five instead of three) 5.01 instead of 5.90 ms. Where
-/// the gain is a quarter, a breadth-first search gained 4 % with large grids and lost 5 % with small ones.
-const MORE_BLOCKS: u32 = 33;
-
 /// The limit for kernels that need so many registers when each is compiled alone. `object` has them; `kernels` gives their
 /// names in the machine code, and whether each launches. `block_threads` is the most threads of a block that kernels launch,
 /// `bound` how many threads the resident kernel may have if it is not for the compiler to say.
@@ -57,15 +52,18 @@ pub(crate) fn limit(
     Ok(limit.min(possible))
 }
 
-/// The limit for kernels that need so many registers with and without those for launches.
+/// The limit for kernels that need so many registers with and without those for launches: without, if a third more blocks fit on
+/// an SM then. On an H100 a quadtree (four blocks instead of two) took 3.00 instead of 3.59 ms, and a quicksort (five instead of
+/// three) 5.01 instead of 5.90 ms. Where the gain is a quarter, a breadth-first search gained 4 % with large grids and lost 5 %
+/// with small ones.
 fn balanced(with: u32, without: u32, block_threads: u32) -> u32 {
     if block_threads <= 32 {
-        // Kernels with such blocks mostly launch: the search of an unbalanced tree took 12 % longer without.
+        // Kernels with such blocks mostly launch: the search of an unbalanced tree took 18 % longer without.
         return with.next_multiple_of(UNIT).max(LEAST_OF_WARPS);
     }
     let [with, without] = [with, without].map(|most| most.next_multiple_of(UNIT).max(LEAST));
     let blocks = |registers| OF_SM / (registers * block_threads.next_multiple_of(32));
-    if blocks(without) * 100 >= blocks(with) * (100 + MORE_BLOCKS) { without } else { with }
+    if 3 * blocks(without) >= 4 * blocks(with) { without } else { with }
 }
 
 /// Puts the directive `.maxnreg` at a kernel (PTX ISA, "Performance-Tuning Directives"). A module without that kernel stays as

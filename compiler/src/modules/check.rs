@@ -71,6 +71,8 @@ pub(super) fn kernels(module: Module<'_>) -> Vec<Finding<'_>> {
     findings
 }
 
+const UNFINISHED: &str = "the module has launches by `modules::Launches`, which are not complete; call `Launches::finish`";
+
 /// The names that Gridlet or CUDA give to something else.
 pub(super) fn reserved(module: Module<'_>) -> Vec<Finding<'_>> {
     // Other compilers give kernels names with `__`, as Clang does for OpenMP.
@@ -100,16 +102,16 @@ pub(super) fn reserved(module: Module<'_>) -> Vec<Finding<'_>> {
     let variables = module.variables().into_iter();
     let variables =
         variables.filter(|variable| is_gridlets(&name(*variable)) && !is_record(*variable));
-    let finding = |at| {
-        Finding {
+    let is_unfinished =
+        |at: Value<'_>| at.is_declaration() && name(at) == symbol::internal(RECORD_LOST_LAUNCH);
+    let finding = |at| Finding {
         at: Some(at),
-        message: match name(at) {
-            name if at.is_declaration() && name == symbol::internal(RECORD_LOST_LAUNCH) => {
-                "the module has launches by `modules::Launches`, which are not complete; call `Launches::finish`".into()
+        message: match is_unfinished(at) {
+            true => UNFINISHED.into(),
+            false => {
+                format!("the name `{}` is reserved for Gridlet and CUDA; rename it", name(at))
             }
-            name => format!("the name `{name}` is reserved for Gridlet and CUDA; rename it"),
         },
-    }
     };
     functions.chain(variables).map(finding).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use gridlet_artifact::launch::MAX_PARAMETER_BYTES;
+use gridlet_artifact::launch::MAX_KERNEL_PARAMETER_BYTES;
 use gridlet_lang::ir::{LaunchBounds, symbol};
 use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::{LLVMCallConv, LLVMLinkage};
@@ -67,9 +67,9 @@ pub(super) fn too_large(kernel: Value<'_>) -> Option<String> {
         let extent = parameter.extent()?;
         Some(end.next_multiple_of(extent.alignment.max(1)).saturating_add(extent.size))
     })?;
-    (bytes > u64::from(MAX_PARAMETER_BYTES)).then(|| {
+    (bytes > u64::from(MAX_KERNEL_PARAMETER_BYTES)).then(|| {
         format!(
-            "the kernel `{}` takes {bytes} bytes of parameters, but no kernel can take more than {MAX_PARAMETER_BYTES}; pass \
+            "the kernel `{}` takes {bytes} bytes of parameters, but no kernel can take more than {MAX_KERNEL_PARAMETER_BYTES}; pass \
              a pointer to the large data instead",
             name(kernel)
         )

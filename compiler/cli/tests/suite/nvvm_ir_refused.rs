@@ -418,6 +418,15 @@ fn check_compiles_and_names_the_place() {
     }
 }
 
+/// A module without kernels, too, is named once.
+#[test]
+fn a_library_is_named_once_where_it_is_refused() {
+    let text = "define void @f() {\n  fence syncscope(\"wat\") acquire\n  ret void\n}\n";
+    let refused = gridlet(text, &["build", "FILE", "--emit", "ptx"]);
+    let said = "error: a.ll:2: legacy dialect writer: writing function `f` failed:";
+    assert!(refused.stderr.starts_with(said), "{refused:?}");
+}
+
 /// The device runtime's functions have their own signatures where the CPU device stands for it, too.
 #[test]
 fn wrong_signatures_are_no_bug_of_the_cpu_device() {

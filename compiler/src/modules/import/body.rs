@@ -9,7 +9,7 @@ use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::LLVMOpcode;
 
-use super::{Importer, Step};
+use super::{Importer, Missing, Step};
 use crate::modules::kernels::{self, name};
 use crate::nvvm::legacy::llvm::{Block, Value};
 
@@ -31,7 +31,7 @@ pub(super) fn build<'m>(
     importer: &mut Importer<'m>,
     function: Value<'m>,
     signature: Signature,
-) -> Step<Function> {
+) -> std::result::Result<Function, (Missing, Span)> {
     let span = signature.span;
     let mut body = Body {
         importer,
@@ -42,11 +42,9 @@ pub(super) fn build<'m>(
         phis: HashMap::new(),
         cases: 0,
     };
-    if let Err(why) = body.emit_all(function, &signature) {
-        body.importer.failed = Some(body.span);
-        return Err(why);
-    }
-    body.builder.finish(signature).map_err(|error| error.to_string())
+    let emitted = body.emit_all(function, &signature);
+    emitted.map_err(|why| (why, body.span))?;
+    body.builder.finish(signature).map_err(|error| (error.to_string(), span))
 }
 
 fn is_phi(instruction: &Value<'_>) -> bool {

@@ -63,8 +63,6 @@ struct Importer<'m> {
     kernels: HashMap<Value<'m>, KernelId>,
     order: Vec<Value<'m>>,
     missing: Option<(Missing, Span)>,
-    /// The position of what could not be imported.
-    failed: Option<Span>,
 }
 
 /// The memory of a variable.
@@ -100,7 +98,6 @@ impl<'m> Importer<'m> {
             kernels: kernel_ids,
             order,
             missing: None,
-            failed: None,
         };
         for variable in module.variables() {
             let memory = importer.variable(variable).unwrap_or_else(Memory::Missing);
@@ -152,8 +149,8 @@ impl<'m> Importer<'m> {
             let signature = self.signature(function, span, &mut names);
             let made = match signature {
                 Ok(signature) => body::build(&mut self, function, signature.clone())
-                    .or_else(|why| self.trapping(signature, why))?,
-                Err((signature, why)) => self.trapping(signature, why)?,
+                    .or_else(|(why, at)| self.trapping(signature, why, at))?,
+                Err((signature, why)) => self.trapping(signature, why, span)?,
             };
             let kernel = self.kernels.get(&function).copied();
             functions.push(made);
@@ -176,9 +173,8 @@ impl<'m> Importer<'m> {
         Ok(Imported { module, missing: self.missing })
     }
 
-    /// A function that cannot be imported.
-    fn trapping(&mut self, signature: Signature, why: Missing) -> Result<Function> {
-        let at = self.failed.take().unwrap_or(signature.span);
+    /// A function that cannot be imported, because of what is `at` a position.
+    fn trapping(&mut self, signature: Signature, why: Missing, at: Span) -> Result<Function> {
         let text = || format!("function `{}`: {why}", plain(&signature.name));
         self.missing.get_or_insert_with(|| (text(), at));
         let mut body = BodyBuilder::new();

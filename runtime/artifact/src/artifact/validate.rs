@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::arch;
 use crate::error::ArtifactProblem;
-use crate::launch::MAX_PARAMETER_BYTES;
+use crate::launch::MAX_KERNEL_PARAMETER_BYTES;
 use crate::manifest::{Image, ImageKind, MANIFEST_FILE, MANIFEST_VERSION, Manifest, Type};
 use crate::resident::{ALIGNMENT, PARAMETERS_OFFSET};
 use crate::strategy::LaunchStrategy;
@@ -67,9 +67,9 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
         if let Some(name) = &kernel.symbol {
             symbol(&at, name)?;
         }
-        if kernel.parameter_bytes > MAX_PARAMETER_BYTES {
+        if kernel.parameter_bytes > MAX_KERNEL_PARAMETER_BYTES {
             return Err(format!(
-                "{at}: {} bytes of parameters exceed the limit of {MAX_PARAMETER_BYTES}",
+                "{at}: {} bytes of parameters exceed the limit of {MAX_KERNEL_PARAMETER_BYTES}",
                 kernel.parameter_bytes
             ));
         }
@@ -126,7 +126,7 @@ fn resident(manifest: &Manifest) -> Result<(), String> {
         return Err(format!("the resident entry: blocks of {threads} threads"));
     }
     let bytes = u64::from(resident.parameter_words) * 8;
-    if bytes + PARAMETERS_OFFSET as u64 > u64::from(MAX_PARAMETER_BYTES) {
+    if bytes + PARAMETERS_OFFSET as u64 > u64::from(MAX_KERNEL_PARAMETER_BYTES) {
         return Err(format!("the resident entry: {bytes} bytes of parameters"));
     }
     match kernels().find(|kernel| u64::from(kernel.parameter_bytes) > bytes) {

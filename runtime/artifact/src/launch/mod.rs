@@ -120,7 +120,7 @@ pub const PORTABLE_CLUSTER_BLOCKS: u32 = 8;
 
 /// Maximum size in bytes of a kernel's parameters, from sm_70 on (CUDA C++ Programming Guide, `__global__` Function
 /// Parameters). A launch by a kernel takes less: 4,096.
-pub const MAX_PARAMETER_BYTES: u32 = 32_764;
+pub const MAX_KERNEL_PARAMETER_BYTES: u32 = 32_764;
 
 /// A device's launch limits (CUDA C++ Programming Guide, Technical Specifications per Compute Capability), as
 /// reported by `cuDeviceGetAttribute`.

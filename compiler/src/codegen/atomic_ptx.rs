@@ -1,13 +1,15 @@
 //! Atomic operations as PTX assembly, which every consumer of the module accepts.
 //!
 //! LLVM writes `atomicrmw` of every scope as `atom` without a scope, which means the device, and
-//! libNVVM 13.0 refuses atomic loads and stores. Addresses are generic (PTX ISA, "atom", "ld",
-//! "st").
+//! libNVVM 13.0 refuses atomic loads and stores. Addresses are generic, or global (PTX ISA, "atom",
+//! "ld", "st").
 
+use inkwell::AddressSpace;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, PointerValue};
 
 use super::function::FunctionEmitter;
+use super::globals::GLOBAL;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{AtomicOp, Order, Scope};
@@ -42,7 +44,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             AtomicOp::Exch => ("exch", 'b'),
         };
         let (scope, bits) = (scope_suffix(scope), scalar.bits());
-        let text = format!("atom.{scope}.{name}.{kind}{bits} $0, [$1], $2;");
+        let space = space(address);
+        let text = format!("atom.{scope}{space}.{name}.{kind}{bits} $0, [$1], $2;");
         let register = register(value.get_type());
         let constraints = format!("={register},l,{register},~{{memory}}");
         let old = self.memory_assembly(
@@ -64,7 +67,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let ty = new.get_type();
         let bits = int(new)?.get_type().get_bit_width();
-        let text = format!("atom.{}.cas.b{bits} $0, [$1], $2, $3;", scope_suffix(scope));
+        let space = space(pointer(address)?);
+        let text = format!("atom.{}{space}.cas.b{bits} $0, [$1], $2, $3;", scope_suffix(scope));
         let register = register(ty);
         let constraints = format!("={register},l,{register},{register},~{{memory}}");
         let address = pointer(address)?.into();
@@ -80,7 +84,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let bits = self.cx.size(ty) as u32 * 8;
         let word = self.cx.int_type(bits).into();
-        let text = format!("ld.{}.gpu.b{bits} $0, [$1];", order.name());
+        let space = space(pointer(address)?);
+        let text = format!("ld.{}.gpu{space}.b{bits} $0, [$1];", order.name());
         let constraints = format!("={},l,~{{memory}}", register(word));
         let address = pointer(address)?.into();
         let loaded = self.memory_assembly(text, constraints, Some(word), &[address])?;
@@ -97,7 +102,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<()> {
         let value = self.number_bits(value)?;
         let bits = int(value)?.get_type().get_bit_width();
-        let text = format!("st.{}.gpu.b{bits} [$0], $1;", order.name());
+        let space = space(pointer(address)?);
+        let text = format!("st.{}.gpu{space}.b{bits} [$0], $1;", order.name());
         let constraints = format!("l,{},~{{memory}}", register(value.get_type()));
         let address = pointer(address)?.into();
         self.memory_assembly(text, constraints, None, &[address, value])?;
@@ -128,6 +134,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let bits = self.cx.int_type(if is_single { 32 } else { 64 });
         Ok(self.build().build_bit_cast(value, bits, "")?)
     }
+}
+
+/// The PTX suffix of an address's space.
+fn space(address: PointerValue<'_>) -> &'static str {
+    let is_global = address.get_type().get_address_space() == AddressSpace::from(GLOBAL);
+    if is_global { ".global" } else { "" }
 }
 
 /// The PTX suffix of a scope (PTX ISA, "Memory Consistency Model", "Scope").

@@ -8,7 +8,7 @@ use super::bug;
 use super::function::FunctionEmitter;
 use super::values::result;
 use crate::error::Result;
-use gridlet_lang::builtins::{Builtin, Scope};
+use gridlet_lang::builtins::{Builtin, Memory, Scope};
 use gridlet_lang::ir::{GlobalId, Operand};
 use gridlet_lang::types::Type;
 
@@ -25,10 +25,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         ty: &Type,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
         let types: Vec<Type> = arguments.iter().map(|operand| self.type_of(operand)).collect();
-        let values = arguments
+        let mut values = arguments
             .iter()
             .map(|operand| self.operand(operand))
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
+        if matches!(builtin.properties().memory, Memory::Atomic(_)) {
+            values[0] = self.accessed(&arguments[0])?.into();
+        }
         let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
         if self.cx.cpu().is_some()
             && let Some(done) = self.device_builtin(builtin, &values, ty)?

@@ -1,7 +1,7 @@
 //! State shared by the functions of a module: the LLVM module, types, symbols and declared
 //! functions.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -17,6 +17,7 @@ use super::debug::Debug;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
+use gridlet_lang::ir::global_pointers::GlobalPointers;
 use gridlet_lang::launch::{self, DeviceFunction};
 use gridlet_lang::types::StructId;
 
@@ -40,6 +41,8 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     pub(super) dynamic_shared: Option<PointerValue<'ctx>>,
     /// The debug information, if the module has any.
     pub(super) debug: Option<Debug<'ctx>>,
+    /// Computed on first use.
+    pointers: OnceCell<GlobalPointers>,
     /// The target.
     pub(super) target: Target<'ctx>,
 }
@@ -78,6 +81,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             declared: RefCell::default(),
             dynamic_shared: None,
             debug: None,
+            pointers: OnceCell::new(),
             target: Target::Nvptx(options),
         })
     }
@@ -110,6 +114,11 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     /// Whether the GPU converts to two narrow floats at once, and computes with them.
     pub(super) fn has_packed_floats(&self) -> bool {
         self.has_bf16()
+    }
+
+    /// Whether a pointer of a function certainly points to global memory.
+    pub(super) fn is_global(&self, function: ir::FunctionId, pointer: &ir::Operand) -> bool {
+        self.pointers.get_or_init(|| GlobalPointers::of(self.ir)).has(self.ir, function, pointer)
     }
 
     /// A function that the device provides; `None` for those of other modules.

@@ -8,7 +8,6 @@ use inkwell::types::{BasicType as _, BasicTypeEnum};
 use inkwell::values::BasicValueEnum;
 
 use super::function::FunctionEmitter;
-use super::values::pointer;
 use crate::error::Result;
 use gridlet_lang::ir::{Function, InstId, InstKind, Operand, Terminator};
 use gridlet_lang::types::Type;
@@ -32,7 +31,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let BasicTypeEnum::VectorType(vector) = self.cx.value_type(ty)? else { return Ok(None) };
         let lanes = vec![vector.get_element_type(); vector.get_size() as usize];
         let whole = self.cx.context.struct_type(&lanes, false).as_basic_type_enum();
-        self.load_leaf(pointer(self.operand(from)?)?, 0, ty, whole, name).map(Some)
+        let from = self.accessed(from)?;
+        self.load_leaf(from, 0, ty, whole, name).map(Some)
     }
 }
 

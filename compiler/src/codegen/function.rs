@@ -195,6 +195,7 @@ pub(super) fn define<'ctx>(
         .map(|block| cx.context.append_basic_block(value, &block.name))
         .collect();
     let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
+    emitter.id = id;
     emitter.stored = emitter.noalias_slots();
     emitter.enter_function()?;
     emitter.in_prologue.set(cx.keeps_bodies());
@@ -225,6 +226,7 @@ fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
 /// The state of emitting one function.
 pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) cx: &'a ModuleContext<'ctx, 'ir>,
+    pub(super) id: FunctionId,
     pub(super) function: &'a Function,
     pub(super) value: FunctionValue<'ctx>,
     /// Indexed by `ir::BlockId`.
@@ -268,6 +270,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     ) -> Self {
         FunctionEmitter {
             cx,
+            id: FunctionId(u32::MAX),
             function,
             value,
             blocks,

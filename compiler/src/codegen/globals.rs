@@ -13,7 +13,7 @@ use gridlet_lang::ir::{Global, Init, Space, symbol};
 
 /// Device memory (NVVM IR Specification, "Address Spaces"). Constants live here too, as nvcc's
 /// strings do: the constant bank (4) holds only 64 KiB per module.
-const GLOBAL: u16 = 1;
+pub(super) const GLOBAL: u16 = 1;
 
 /// Shared memory.
 const SHARED: u16 = 3;

@@ -10,7 +10,7 @@ use super::function::FunctionEmitter;
 use super::types::Carrier;
 use super::values::{int, pointer, result};
 use crate::error::Result;
-use gridlet_lang::ir::{InstId, InstKind, Operand};
+use gridlet_lang::ir::{Inst, InstId, InstKind, Operand};
 use gridlet_lang::types::{Scalar, StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
@@ -28,14 +28,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 } else if let Some(value) = self.load_chosen(from, &inst.ty, &name)? {
                     value
                 } else {
-                    let from = pointer(self.operand(from)?)?;
+                    let from = self.place(from, &inst.ty)?;
                     self.load_part(from, 0, &inst.ty, &name, false)?
                 }
             }
             InstKind::Store { pointer: to, value } => {
                 let ty = self.type_of(value);
                 let value = self.operand(value)?;
-                self.store_part(pointer(self.operand(to)?)?, 0, value, &ty)?;
+                self.store_part(self.place(to, &ty)?, 0, value, &ty)?;
                 return Ok(None);
             }
             InstKind::Unary(op, value) => {
@@ -65,28 +65,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     }
                 }
             }
-            InstKind::FieldAddress { base, index } => {
-                let base_type = self.type_of(base);
-                let (_, offset) = self.cx.part(pointee(&base_type)?, u64::from(*index))?;
-                let base = pointer(self.operand(base)?)?;
-                self.offset(base, offset, &name)?.into()
-            }
-            InstKind::ElementAddress { base, index } => {
-                // The result type gives the element type: an array's element, or the pointee of
-                // `base`.
-                let element = self.cx.memory_type(pointee(&inst.ty)?)?;
-                let base = pointer(self.operand(base)?)?;
-                let index = self.index(index)?;
-                // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 is
-                // well-typed.
-                unsafe { self.build().build_gep(element, base, &[index], &name)?.into() }
+            InstKind::FieldAddress { base, .. } | InstKind::ElementAddress { base, .. } => {
+                self.moved(pointer(self.operand(base)?)?, inst)?.into()
             }
             InstKind::PointerDifference(left, right) => {
                 self.pointer_difference(left, right)?.into()
             }
-            InstKind::ByteOffset { base, bytes } => {
-                let base = pointer(self.operand(base)?)?;
-                self.offset(base, u64::from(*bytes), &name)?.into()
+            InstKind::ByteOffset { base, .. } => {
+                self.moved(pointer(self.operand(base)?)?, inst)?.into()
             }
             InstKind::Extract { base, index } => {
                 let ty = self.type_of(base);
@@ -129,6 +115,41 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             InstKind::Launch(_) => return Err(bug("a launch that is not lowered")),
         };
         Ok(Some(value))
+    }
+
+    /// The address that an instruction computes from another; `base` is that one in any space.
+    pub(super) fn moved(
+        &self,
+        base: PointerValue<'ctx>,
+        inst: &Inst,
+    ) -> Result<PointerValue<'ctx>> {
+        let name = self.name_of(&inst.kind);
+        match &inst.kind {
+            InstKind::FieldAddress { base: from, index } => {
+                let ty = self.type_of(from);
+                let (_, offset) = self.cx.part(pointee(&ty)?, u64::from(*index))?;
+                self.offset(base, offset, &name)
+            }
+            InstKind::ElementAddress { index, .. } => {
+                // The result type gives the element type: an array's element, or the pointee of
+                // `base`.
+                let element = self.cx.memory_type(pointee(&inst.ty)?)?;
+                let index = self.index(index)?;
+                // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 is
+                // well-typed.
+                Ok(unsafe { self.build().build_gep(element, base, &[index], &name)? })
+            }
+            InstKind::ByteOffset { bytes, .. } => self.offset(base, u64::from(*bytes), &name),
+            _ => Ok(base),
+        }
+    }
+
+    /// The address of a load or a store. A copy in memory needs a generic one.
+    fn place(&self, address: &Operand, ty: &Type) -> Result<PointerValue<'ctx>> {
+        match self.cx.carrier(ty) {
+            Carrier::Registers => self.accessed(address),
+            _ => pointer(self.operand(address)?),
+        }
     }
 
     fn operands(&self, operands: &[Operand]) -> Result<Vec<BasicValueEnum<'ctx>>> {

@@ -9,7 +9,8 @@ use super::{bug, values::result};
 use crate::error::Result;
 use gridlet_lang::ir::Extern;
 use gridlet_lang::launch::resident::instructions::{
-    ACQUIRE, ACQUIRE_BLOCK, BARRIER, FENCE_BLOCK, RELEASE, RELEASE_BLOCK, SHARED, SLEEP, THREAD,
+    ACQUIRE, ACQUIRE_BLOCK, BARRIER, FENCE_BLOCK, GLOBAL, RELEASE, RELEASE_BLOCK, SHARED, SLEEP,
+    THREAD,
 };
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -29,17 +30,18 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             FENCE_BLOCK => ("fence.acq_rel.cta;", "~{memory}"),
             SLEEP => ("nanosleep.u32 $0;", "r,~{memory}"),
             THREAD => ("mov.u32 $0, %tid.x;", "=r"),
-            SHARED => ("", ""),
+            SHARED | GLOBAL => ("", ""),
             _ => return Ok(None),
         };
         if self.cpu().is_some() {
             return Err(bug(format!("`{}` on the CPU", item.name)));
         }
         let word = self.int_type(32).into();
-        let parameters = vec![word; item.parameters.len()];
+        let parameter = if item.name == GLOBAL { self.int_type(64).into() } else { word };
+        let parameters = vec![parameter; item.parameters.len()];
         let of_result = match item.name.as_str() {
             THREAD => Some(word),
-            SHARED => Some(self.pointer_type().into()),
+            SHARED | GLOBAL => Some(self.pointer_type().into()),
             _ => None,
         };
         let ty = self.function_type(of_result, &parameters);
@@ -50,6 +52,12 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         if item.name == SHARED {
             let address = self.dynamic_shared.ok_or_else(|| bug("no dynamic shared memory"))?;
             self.builder.build_return(Some(&address))?;
+            return Ok(Some(function));
+        }
+        if let (GLOBAL, Some(address)) = (item.name.as_str(), function.get_first_param()) {
+            let generic = self.pointer_type();
+            let pointer = self.builder.build_int_to_ptr(address.into_int_value(), generic, "")?;
+            self.builder.build_return(Some(&pointer))?;
             return Ok(Some(function));
         }
         // Only the register can be read anywhere.

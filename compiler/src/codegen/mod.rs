@@ -50,6 +50,7 @@ mod operator;
 mod packed;
 mod places;
 mod printf;
+mod spaces;
 mod types;
 mod unroll;
 mod values;

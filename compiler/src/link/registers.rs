@@ -20,6 +20,9 @@ const LEAST_OF_WARPS: u32 = 64;
 /// The GPU gives registers to warps in units of 256 (CUDA Programming Guide, "Technical Specifications").
 const UNIT: u32 = 8;
 
+/// The most that a thread can have, in such units (same section).
+const MOST: u32 = 248;
+
 /// Registers of an SM (same section).
 const OF_SM: u32 = 65_536;
 
@@ -62,8 +65,12 @@ fn balanced(with: u32, without: u32, block_threads: u32) -> u32 {
         return with.next_multiple_of(UNIT).max(LEAST_OF_WARPS);
     }
     let [with, without] = [with, without].map(|most| most.next_multiple_of(UNIT).max(LEAST));
-    let blocks = |registers| OF_SM / (registers * block_threads.next_multiple_of(32));
-    if 3 * blocks(without) >= 4 * blocks(with) { without } else { with }
+    let threads = block_threads.next_multiple_of(32);
+    let blocks = |registers| OF_SM / (registers * threads);
+    let limit = if 3 * blocks(without) >= 4 * blocks(with) { without } else { with };
+    // The most with which as many blocks fit: the scheduler needs them.
+    let most = OF_SM / (blocks(limit).max(1) * threads) / UNIT * UNIT;
+    limit.max(most.min(MOST))
 }
 
 /// Puts the directive `.maxnreg` at a kernel (PTX ISA, "Performance-Tuning Directives"). A module without that kernel stays as

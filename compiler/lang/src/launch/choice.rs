@@ -31,7 +31,8 @@ impl LaunchChoice {
     ///
     /// [`LaunchChoice::Auto`] is [`LaunchStrategy::Resident`] for programs that launch, except where a kernel that it would
     /// run is an `extern kernel`, calls functions of other modules, whose barriers and shared memory would be those of the hardware's block, or
-    /// has warp operations that some threads reach after others of the warp have returned.
+    /// has warp operations that some threads reach after others of the warp have returned, also in blocks whose warps are
+    /// [aligned](crate::ir::uniform::Scope::AlignedWarp).
     pub fn resolve(self, module: &Module) -> (LaunchStrategy, &'static str) {
         match self {
             LaunchChoice::Auto => automatic(module),
@@ -64,7 +65,7 @@ fn automatic(module: &Module) -> (LaunchStrategy, &'static str) {
     if any(calls_others) {
         return (LaunchStrategy::Cdp, "kernels that launch or are launched call other modules");
     }
-    let early = returns_before(module).into_iter().map(|returns| returns.warp_operations);
+    let early = returns_before(module).into_iter().map(|returns| returns.in_aligned_warps);
     if any(early.collect()) {
         return (LaunchStrategy::Cdp, "threads return before warp operations of others");
     }

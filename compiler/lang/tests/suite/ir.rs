@@ -121,7 +121,7 @@ fn early_returns_are_found() {
         let file = path.file_stem().expect("a file").to_string_lossy();
         let found = returns_before(&module).into_iter().zip(graph::waits(&module));
         for ((found, waits), kernel) in found.zip(&module.kernels) {
-            let EarlyReturns { barriers, warp_operations } = found;
+            let EarlyReturns { barriers, warp_operations, in_aligned_warps, .. } = found;
             let class = |waits: bool, early: bool| match (waits, early) {
                 (false, false) => "-",
                 (true, false) => "none",
@@ -129,6 +129,8 @@ fn early_returns_are_found() {
                 (false, true) => panic!("{file} {}: nobody waits", kernel.name),
             };
             let (block, warp) = (class(waits.block, barriers), class(waits.warp, warp_operations));
+            let warp =
+                if warp_operations && !in_aligned_warps { "early unless aligned" } else { warp };
             if waits.block || waits.warp {
                 let _ = writeln!(text, "{file} {}: block {block}, warp {warp}", kernel.name);
             }

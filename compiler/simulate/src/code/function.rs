@@ -489,6 +489,7 @@ fn device_function(item: &Extern) -> Callee {
         (None, instructions::SLEEP) => Callee::Sleep,
         (None, instructions::THREAD) => Callee::HardwareThread,
         (None, instructions::SHARED) => Callee::DynamicShared,
+        (None, instructions::GLOBAL) => Callee::GlobalPointer,
         (_, name) => Callee::Unknown(name.to_owned()),
     }
 }

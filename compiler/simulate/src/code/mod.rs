@@ -199,6 +199,8 @@ pub(crate) enum Callee {
     HardwareThread,
     /// `gridlet.hardware_shared()`
     DynamicShared,
+    /// `gridlet.hardware_global(address)`
+    GlobalPointer,
     /// Any other function that the module only declares: running it is a failure.
     Unknown(String),
 }

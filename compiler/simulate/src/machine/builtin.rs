@@ -43,6 +43,10 @@ impl Runner<'_> {
                 self.thread.set(call.to, value);
                 return Ok(None);
             }
+            Callee::GlobalPointer => {
+                self.thread.set(call.to, first);
+                return Ok(None);
+            }
             Callee::Unknown(name) => {
                 return wrong(&format!("the model lacks the function `{name}`"));
             }

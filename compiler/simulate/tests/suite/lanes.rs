@@ -11,6 +11,14 @@ const WARPS: &str = include_str!("../../../lang/src/launch/resident/scheduler/wa
 /// What `warps.grid` needs of the scheduler, and a kernel in which threads go on after they have returned from `body`.
 const HARNESS: &str = "
 const ALL_LANES: u32 = 0xffff_ffff;
+const WARP_TEAM: u32 = 0;
+const WARP_LANES: u32 = 32;
+const ALIGNED: u32 = 1;
+// No warp is aligned.
+fn state() -> *mut u32 {
+    shared words: [u32; 64];
+    return &words[0];
+}
 extern fn hardware_thread() -> u32;
 extern fn hardware_sleep(nanoseconds: u32);
 fn random(a: u32, b: u32) -> u32 {
@@ -23,6 +31,7 @@ kernel test(out: *mut u32, seed: u32) {
     // As an earlier kernel may have left them.
     met_masks()[lane_id()] = ALL_LANES;
     *returned_lanes() = random(seed, thread_idx.x / 32);
+    state()[WARP_TEAM + thread_idx.x / 32] = 0;
     sync_warp(ALL_LANES);
     for round in 0..3u32 {
         enter_lanes();

@@ -17,6 +17,7 @@
 //! Why this is right: all threads run the same sequence of blocks outside regions, and between two blocks of this sequence
 //! no uniform slot changes.
 
+mod lanes;
 mod loads;
 mod regions;
 mod returns;
@@ -34,6 +35,7 @@ use super::{
 };
 use crate::builtins::{Builtin, ShuffleMode, Varies};
 use crate::types::Scalar;
+use lanes::Lanes;
 use regions::Regions;
 
 /// The threads that are compared.
@@ -43,6 +45,9 @@ pub enum Scope {
     Block,
     /// Those of a warp.
     Warp,
+    /// Those of a warp of a block in which the index of the first thread of each warp is a multiple of 32 in `x`, and all its
+    /// threads have the same `y` and `z`. So it is if `block_dim.x` is a multiple of 32, or the block has one dimension.
+    AlignedWarp,
 }
 
 /// The uniform values and the regions of a module.
@@ -173,7 +178,8 @@ impl<'m> Graph<'m> {
         load_varies: &dyn Fn(InstId) -> bool,
     ) {
         let order = reverse_post_order(function);
-        let mut wiring = Wiring { id, function, roots: HashMap::new() };
+        let lanes = Lanes::of(function, self.scope);
+        let mut wiring = Wiring { id, function, lanes, roots: HashMap::new() };
         let mut inside = vec![Vec::new(); function.blocks.len()];
         for block in order {
             let known = &function.blocks[block.index()];
@@ -231,6 +237,7 @@ impl<'m> Graph<'m> {
 struct Wiring<'m> {
     id: FunctionId,
     function: &'m Function,
+    lanes: Lanes<'m>,
     /// The slot that an address lies in, for addresses of parts of slots.
     roots: HashMap<InstId, SlotId>,
 }
@@ -329,6 +336,7 @@ impl Wiring<'_> {
                 graph.flow(if *index == THREAD_IDX { Source::Varies } else { base }, to);
             }
             InstKind::HardwareGeometry => {}
+            _ if self.lanes.is_common(kind) => {}
             InstKind::Call { function, arguments } => self.call(graph, *function, arguments, to),
             InstKind::Builtin { builtin, arguments, .. } => {
                 self.flow_result(graph, *builtin, arguments, to);
@@ -373,7 +381,7 @@ impl Wiring<'_> {
     ) {
         let properties = builtin.properties();
         let names_all_lanes = arguments.first() == Some(&ALL_LANES);
-        let of_warp = graph.scope == Scope::Warp && names_all_lanes;
+        let of_warp = graph.scope != Scope::Block && names_all_lanes;
         let sources: Vec<Source> =
             arguments.iter().map(|argument| self.source(graph, argument)).collect();
         match builtin {

@@ -12,6 +12,8 @@ pub struct EarlyReturns {
     pub barriers: bool,
     /// Warp operations that wait for the lanes of a mask.
     pub warp_operations: bool,
+    /// These also in blocks whose warps are [aligned](Scope::AlignedWarp).
+    pub in_aligned_warps: bool,
 }
 
 /// By kernel, whether a thread may return from it while another thread of its block can still reach a barrier, or one of
@@ -42,24 +44,39 @@ pub fn returns_before(module: &Module) -> Vec<EarlyReturns> {
         split[kernel.body.index()] = true;
     }
     let split = calls.reached_from(&split);
-    let in_warp = Uniformity::of(module, Scope::Warp, |id| split[id.index()]);
     let ends = Ends::of(module, &calls, &waits);
-    let leaves = per_function(module, |id, function| {
-        if !warp_operations.functions[id.index()] {
-            return false;
-        }
-        let mut regions = Regions::of(function);
-        for block in blocks(function).filter(|block| {
-            in_warp.branch_varies(module, id, *block) && ends.one_side_ends(function, id, *block)
-        }) {
-            regions.add(function, block);
-        }
-        blocks(function).any(|block| regions.has(block) && warp_operations.has(id, block))
-    });
-    let before_warp_operations = of_kernels(&leaves);
-
-    let both = before_barriers.into_iter().zip(before_warp_operations);
-    both.map(|(barriers, warp_operations)| EarlyReturns { barriers, warp_operations }).collect()
+    let leaves = |scope| {
+        let in_warp = Uniformity::of(module, scope, |id| split[id.index()]);
+        let leaves = per_function(module, |id, function| {
+            if !warp_operations.functions[id.index()] {
+                return false;
+            }
+            let mut regions = Regions::of(function);
+            for block in blocks(function).filter(|block| {
+                in_warp.branch_varies(module, id, *block)
+                    && ends.one_side_ends(function, id, *block)
+            }) {
+                regions.add(function, block);
+            }
+            blocks(function).any(|block| regions.has(block) && warp_operations.has(id, block))
+        });
+        of_kernels(&leaves)
+    };
+    let before_warp_operations = leaves(Scope::Warp);
+    let in_aligned_warps = match before_warp_operations.contains(&true) {
+        true => leaves(Scope::AlignedWarp),
+        false => vec![false; module.kernels.len()],
+    };
+    before_barriers
+        .into_iter()
+        .zip(before_warp_operations)
+        .zip(in_aligned_warps)
+        .map(|((barriers, warp_operations), in_aligned_warps)| EarlyReturns {
+            barriers,
+            warp_operations,
+            in_aligned_warps,
+        })
+        .collect()
 }
 
 fn blocks(function: &Function) -> impl Iterator<Item = BlockId> + use<> {

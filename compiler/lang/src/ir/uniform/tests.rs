@@ -6,13 +6,19 @@ use crate::program::check;
 use crate::source::SourceMap;
 use crate::time::seconds;
 
-/// The classes of the first kernel of a program: `b` for barriers, `w` for warp operations.
+/// The classes of the first kernel of a program: `b` for barriers, `w` for warp operations, `u` for those only in blocks
+/// whose warps are not aligned.
 fn class(source: &str) -> String {
     let program = check(SourceMap::single("test.grid", source));
     let module = program.unwrap_or_else(|error| panic!("{error}\n{source}")).module;
     let found = returns_before(&module)[0];
     let barriers = if found.barriers { "b" } else { "" };
-    let warp_operations = if found.warp_operations { "w" } else { "" };
+    let warp_operations = match (found.warp_operations, found.in_aligned_warps) {
+        (true, true) => "w",
+        (true, false) => "u",
+        (false, true) => panic!("only in aligned warps: {source}"),
+        (false, false) => "",
+    };
     format!("{barriers}{warp_operations}")
 }
 
@@ -238,7 +244,7 @@ fn lanes_that_return_before_others_reach_a_warp_operation() {
         "w",
         &[
             "if any(n, thread_idx.x == n) { return; } sync_warp(ALL);",
-            "if shfl(ALL, thread_idx.x, thread_idx.y) == 0 { return; } sync_warp(ALL);",
+            "if shfl(ALL, thread_idx.x, thread_idx.x % 2) == 0 { return; } sync_warp(ALL);",
             "if shfl_up(ALL, n, 1) == 0 { return; } sync_warp(ALL);",
         ],
     );
@@ -259,6 +265,47 @@ fn lanes_that_return_before_others_reach_a_warp_operation() {
 }
 
 #[test]
+fn lanes_of_aligned_warps_have_the_number_of_the_warp_in_common() {
+    assert_warp_bodies(
+        "u",
+        &[
+            "if thread_idx.x < 32 { p[0] = reduce_add(ALL, n); }",
+            "if thread_idx.x >= 64 { return; } sync_warp(ALL);",
+            "if 64 > thread_idx.x { sync_warp(ALL); }",
+            "if thread_idx.x > 31 { return; } sync_warp(ALL);",
+            "if thread_idx.x <= 31 { sync_warp(ALL); }",
+            "if thread_idx.x / 32 == 0 { sync_warp(ALL); }",
+            "if thread_idx.x >> 5 == n { return; } sync_warp(ALL);",
+            "if (thread_idx.x & 0xffffffe0) == n { return; } sync_warp(ALL);",
+            "let warp = thread_idx.x / 64; if warp == 0 { return; } sync_warp(ALL);",
+            "let x = thread_idx.x as u64; if x / 32 == 1 { return; } sync_warp(ALL);",
+            "if thread_idx.y == n { return; } sync_warp(ALL);",
+            "if shfl(ALL, thread_idx.x, thread_idx.z) == 0 { return; } sync_warp(ALL);",
+        ],
+    );
+    assert_warp_bodies(
+        "w",
+        &[
+            "if thread_idx.x < 33 { sync_warp(ALL); }",
+            "if thread_idx.x <= 32 { sync_warp(ALL); }",
+            "if thread_idx.x > 32 { return; } sync_warp(ALL);",
+            "if 32 < thread_idx.x { return; } sync_warp(ALL);",
+            "if thread_idx.x / 48 == 0 { sync_warp(ALL); }",
+            "if thread_idx.x >> 4 == n { return; } sync_warp(ALL);",
+            "if (thread_idx.x & 31) == n { return; } sync_warp(ALL);",
+            "if thread_idx.x % 32 == 0 { sync_warp(ALL); }",
+            "if thread_idx.x == 32 { return; } sync_warp(ALL);",
+            "if thread_idx.x as u8 / 32 == 1 { return; } sync_warp(ALL);",
+            "let mut x = thread_idx.x; if n == 2 { x = n * thread_idx.x; } if x / 32 == 0 { return; } sync_warp(ALL);",
+            "if (thread_idx.x + 1) / 32 == 0 { return; } sync_warp(ALL);",
+            "if block_dim.x / thread_idx.x == 32 { return; } sync_warp(ALL);",
+        ],
+    );
+    // All lanes of a warp, but not all threads of a block.
+    assert_warp_bodies("b", &["if thread_idx.x < 32 { return; } sync_threads();"]);
+}
+
+#[test]
 fn what_follows_a_call_holds_lanes_up() {
     let with = |f: &str, k: &str| {
         class(&format!("{FULL} fn f(x: u32) {{ {f} }} kernel k(n: u32, p: *mut u32) {{ {k} }}"))
@@ -272,7 +319,7 @@ fn what_follows_a_call_holds_lanes_up() {
     let waits = "if x == 3 { sync_threads(); } else { sync_warp(ALL); }";
     let branch = "if thread_idx.x < 32 { sync_warp(ALL); } f(n);";
     assert_eq!(with(waits, branch), "");
-    assert_eq!(with(some, branch), "w");
+    assert_eq!(with(some, branch), "u");
 }
 
 /// Two nested loops that the source cannot express with a value in the outer one: the value is defined outside the inner

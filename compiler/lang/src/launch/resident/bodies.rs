@@ -4,14 +4,15 @@
 //! |---|---|
 //! | a `shared` variable | an offset in the slice of dynamic shared memory that the block has |
 //! | `sync_threads`, `sync_threads_…` | a barrier of the block's team |
-//! | a mask of lanes | those of its lanes that the block has and, where it matters, that have not returned |
+//! | a mask of lanes | those of its lanes that the block has and, where it matters, that have not returned: see `warps.rs` |
 //! | `stream_create`, `stream_destroy`, `device_last_error` | calls of the scheduler |
 //!
 //! Functions that ordinary kernels call too are copied first. The ordinary entries of these kernels only trap.
 
 use std::collections::BTreeMap;
 
-use super::plan::{Plan, takes_mask};
+use super::plan::{Blocks, Plan, meeting};
+use super::warps;
 use crate::builtins::{BlockReduceOp, Builtin};
 use crate::error::Result;
 use crate::ir::{
@@ -25,8 +26,6 @@ use crate::types::{Scalar, Type};
 /// Rewrites the kernels of the plan. The scheduler has been added, and launches are still symbolic.
 pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Result<()> {
     let calls = Calls {
-        lanes: scheduler.function("lanes")?,
-        meet: scheduler.function("meet")?,
         slice: scheduler.function("slice")?,
         barrier: scheduler.function("block_barrier")?,
         count: scheduler.function("block_count")?,
@@ -37,13 +36,19 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
         take_error: scheduler.function("take_error")?,
     };
     let own = separate(module, plan);
-    let early = module.kernels.iter().zip(&plan.early_in_warps).filter(|(_, early)| **early);
-    let meets = reachable(module, early.map(|(kernel, _)| kernel.body).collect());
+    let meeting = meeting(module, &plan.early_in_warps);
     for id in own {
         let shared = shared_variables(module, &module.functions[id.index()], plan);
-        let lanes = if meets[id.index()] { calls.meet } else { calls.lanes };
+        let lanes = match meeting[id.index()] {
+            Blocks::None => "lanes",
+            Blocks::Unaligned => "meet_unaligned",
+            Blocks::All => "meet",
+        };
+        let lanes = scheduler.function(lanes)?;
+        let meets = meeting[id.index()] != Blocks::None;
         let function = &mut module.functions[id.index()];
-        Body { function, calls: &calls, lanes }.rewrite(&shared);
+        Body { function, calls: &calls }.rewrite(&shared);
+        warps::rewrite(&mut module.functions[id.index()], lanes, meets);
     }
     for at in 0..module.functions.len() {
         if let Role::Entry(kernel) = module.functions[at].role
@@ -57,8 +62,6 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
 
 /// The functions of the scheduler that replace operations.
 struct Calls {
-    lanes: FunctionId,
-    meet: FunctionId,
     slice: FunctionId,
     barrier: FunctionId,
     count: FunctionId,
@@ -158,8 +161,6 @@ fn shared_variables(
 struct Body<'m> {
     function: &'m mut Function,
     calls: &'m Calls,
-    /// The function that replaces the masks of warp operations.
-    lanes: FunctionId,
 }
 
 impl Body<'_> {
@@ -207,14 +208,6 @@ impl Body<'_> {
                 before.push(handle);
                 let arguments = vec![Operand::Inst(handle)];
                 InstKind::Call { function: self.calls.destroy_stream, arguments }
-            }
-            _ if takes_mask(kind) => {
-                let mask = vec![arguments[0].clone()];
-                let kind = InstKind::Call { function: self.lanes, arguments: mask };
-                let lanes = self.add(kind, Type::U32, span);
-                before.push(lanes);
-                arguments[0] = Operand::Inst(lanes);
-                InstKind::Builtin { builtin, arguments, format: None }
             }
             _ => return,
         };

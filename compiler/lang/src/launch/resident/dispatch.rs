@@ -1,7 +1,7 @@
 //! Makes the functions of a program that the scheduler calls: `scheduler/state.grid` declares them with empty bodies.
 
 use super::ENTRY;
-use super::plan::Plan;
+use super::plan::{Blocks, Plan};
 use crate::error::{Error, Result};
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
@@ -128,8 +128,11 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
         block_index: scheduler.function("block_index")?,
         end_block: scheduler.function("end_block")?,
         end_block_apart: scheduler.function("end_block_apart")?,
-        enter_lanes: scheduler.function("enter_lanes")?,
-        leave_lanes: scheduler.function("leave_lanes")?,
+        lanes: [scheduler.function("enter_lanes")?, scheduler.function("leave_lanes")?],
+        unaligned_lanes: [
+            scheduler.function("enter_unaligned_lanes")?,
+            scheduler.function("leave_unaligned_lanes")?,
+        ],
         clear_error: plan.keeps_errors.then(|| scheduler.function("clear_error")).transpose()?,
     };
     let signature = module.functions[id.index()].parameters.clone();
@@ -213,8 +216,10 @@ struct Parts {
     end_block: FunctionId,
     /// For kernels whose warps need not wait for each other.
     end_block_apart: FunctionId,
-    enter_lanes: FunctionId,
-    leave_lanes: FunctionId,
+    /// What comes before and after blocks with warp operations that meet.
+    lanes: [FunctionId; 2],
+    /// The same where only unaligned warps meet.
+    unaligned_lanes: [FunctionId; 2],
     /// In programs that ask for a thread's last error.
     clear_error: Option<FunctionId>,
 }
@@ -244,13 +249,14 @@ fn runner(
     let more = body.emit(more, Type::BOOL, NOWHERE);
     body.branch(more, next, leave);
     body.place(next);
-    let in_warps = |body: &mut BodyBuilder, function| {
-        if plan.meets[id.index()] {
-            let kind = InstKind::Call { function, arguments: vec![] };
-            body.emit(kind, Type::Unit, NOWHERE);
-        }
+    let around = match plan.meets[id.index()] {
+        Blocks::None => None,
+        Blocks::Unaligned => Some(parts.unaligned_lanes),
+        Blocks::All => Some(parts.lanes),
     };
-    in_warps(&mut body, parts.enter_lanes);
+    if let Some([function, _]) = around {
+        body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
+    }
     body.branch(active, work, done);
     body.place(work);
     if let Some(function) = parts.clear_error {
@@ -266,7 +272,9 @@ fn runner(
     body.emit(InstKind::Call { function: kernel.body, arguments }, Type::Unit, NOWHERE);
     body.jump(done);
     body.place(done);
-    in_warps(&mut body, parts.leave_lanes);
+    if let Some([_, function]) = around {
+        body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
+    }
     let closes = plan.flags[id.index()] & super::plan::DEFAULTS != 0;
     let (function, arguments) = if plan.apart[id.index()] {
         (parts.end_block_apart, vec![])

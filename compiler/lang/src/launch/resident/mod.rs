@@ -14,6 +14,7 @@ mod launches;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod warps;
 
 use super::{Reports, fill, merge};
 use crate::error::{Error, Result};
@@ -49,6 +50,8 @@ pub mod instructions {
     pub const THREAD: &str = "gridlet.hardware_thread";
     /// The address of the block's dynamic shared memory.
     pub const SHARED: &str = "gridlet.hardware_shared";
+    /// The pointer to an address in global memory.
+    pub const GLOBAL: &str = "gridlet.hardware_global";
 }
 
 /// Functions of the scheduler that stay functions: they are called in many places, or seldom.
@@ -66,6 +69,7 @@ const OUT_OF_LINE: &[&str] = &[
     "enqueue",
     "hand_over",
     "leave",
+    "meet",
     "meet_apart",
     "pop_batch",
     "push_batch",

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::ir::graph::{self, CallGraph};
 use crate::ir::uniform::{EarlyReturns, returns_before};
 use crate::ir::{
-    Const, Function, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space, Stream,
+    Const, Function, FunctionId, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space,
+    Stream,
 };
 use crate::launch::{fill, uses};
 use crate::layout::Layouts;
@@ -24,18 +25,27 @@ const UNKNOWN_SHARED_BYTES: u32 = 32 * 1024;
 /// Bytes of a record before the parameter buffer; `HEADER_BYTES` in `scheduler/state.grid`.
 const HEADER_BYTES: u32 = 64;
 
+/// Some of the blocks that a kernel may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Blocks {
+    None,
+    /// Those whose warps are not [aligned](crate::ir::uniform::Scope::AlignedWarp).
+    Unaligned,
+    All,
+}
+
 /// What the resident kernel runs.
 pub(super) struct Plan {
     /// By kernel, whether the resident kernel runs it.
     pub(super) nests: Vec<bool>,
     /// By kernel, the bits that `scheduler/state.grid` calls properties of kernels.
     pub(super) flags: Vec<u32>,
-    /// By kernel, whether threads may return before others reach a warp operation.
-    pub(super) early_in_warps: Vec<bool>,
+    /// By kernel, in which blocks threads may return before others of their warp reach a warp operation.
+    pub(super) early_in_warps: Vec<Blocks>,
     /// By kernel, whether the warps of a block need not wait for each other before the next block.
     pub(super) apart: Vec<bool>,
-    /// By kernel, whether its runner must call `enter_lanes` and `leave_lanes`.
-    pub(super) meets: Vec<bool>,
+    /// By kernel, around which blocks its runner must call `enter_lanes` and `leave_lanes`.
+    pub(super) meets: Vec<Blocks>,
     /// By kernel, the end of its `shared` variables in a block's slice, in bytes.
     pub(super) shared: Vec<u32>,
     /// The offset of each `shared` variable in a block's slice, in bytes.
@@ -98,10 +108,14 @@ impl Plan {
         let parameters = sizes.map(|(_, layout)| layout.size).max().unwrap_or(0);
         let early = returns_before(module);
         let mut flags = flags(module, &early);
-        let early_in_warps: Vec<bool> = early
+        let early_in_warps: Vec<Blocks> = early
             .iter()
             .zip(&nests)
-            .map(|(early, nests)| early.warp_operations && *nests)
+            .map(|(early, nests)| match early {
+                EarlyReturns { in_aligned_warps: true, .. } if *nests => Blocks::All,
+                EarlyReturns { warp_operations: true, .. } if *nests => Blocks::Unaligned,
+                _ => Blocks::None,
+            })
             .collect();
         let apart = apart(module, &flags);
         for (flags, _) in flags.iter_mut().zip(&apart).filter(|(_, apart)| **apart) {
@@ -297,20 +311,41 @@ fn uses_shared(module: &Module) -> Vec<bool> {
     shared.iter().zip(extra).map(|(shared, extra)| !shared.is_empty() || extra).collect()
 }
 
-/// By kernel, whether it, or a function that it may call, has warp operations that begin with `meet`: those of all functions
-/// that `early` kernels may call.
-fn meets(module: &Module, early: &[bool]) -> Vec<bool> {
+/// By function, in which blocks its warp operations begin with `meet`: those in which a kernel that may call it needs that.
+pub(super) fn meeting(module: &Module, early: &[Blocks]) -> Vec<Blocks> {
     let calls = CallGraph::of(module);
-    let mut bodies = vec![false; module.functions.len()];
-    for (kernel, _) in module.kernels.iter().zip(early).filter(|(_, early)| **early) {
-        bodies[kernel.body.index()] = true;
+    let mut meeting = vec![Blocks::None; module.functions.len()];
+    for blocks in [Blocks::Unaligned, Blocks::All] {
+        let mut bodies = vec![false; module.functions.len()];
+        for (kernel, _) in module.kernels.iter().zip(early).filter(|(_, early)| **early >= blocks) {
+            bodies[kernel.body.index()] = true;
+        }
+        for (meeting, _) in
+            meeting.iter_mut().zip(calls.reached_from(&bodies)).filter(|(_, reached)| *reached)
+        {
+            *meeting = blocks;
+        }
     }
-    let of_early = calls.reached_from(&bodies);
-    let may = calls.may_reach(|id| {
-        let mut kinds = module.function(id).instructions.iter().map(|inst| &inst.kind);
-        of_early[id.index()] && kinds.any(takes_mask)
-    });
-    module.kernels.iter().map(|kernel| may[kernel.body.index()]).collect()
+    meeting
+}
+
+/// By kernel, in which blocks it, or a function that it may call, has warp operations that begin with `meet`.
+fn meets(module: &Module, early: &[Blocks]) -> Vec<Blocks> {
+    let calls = CallGraph::of(module);
+    let meeting = meeting(module, early);
+    let may = |blocks: Blocks| {
+        calls.may_reach(|id| {
+            let mut kinds = module.function(id).instructions.iter().map(|inst| &inst.kind);
+            meeting[id.index()] >= blocks && kinds.any(takes_mask)
+        })
+    };
+    let (some, all) = (may(Blocks::Unaligned), may(Blocks::All));
+    let of_body = |body: FunctionId| match (some[body.index()], all[body.index()]) {
+        (_, true) => Blocks::All,
+        (true, _) => Blocks::Unaligned,
+        _ => Blocks::None,
+    };
+    module.kernels.iter().map(|kernel| of_body(kernel.body)).collect()
 }
 
 /// Whether an instruction is a warp operation; its first argument is the mask.

@@ -32,23 +32,30 @@ fn lanes_meet_where_threads_may_have_returned() {
         "const FULL: u32 = 0xffff_ffff;
          fn shared_by_both() { sync_warp(FULL); }
          fn own() { sync_warp(FULL); }
+         fn aligned() { sync_warp(FULL); }
          kernel early(n: u32) { if thread_idx.x >= n { return; } shared_by_both(); }
          kernel late() { shared_by_both(); own(); }
          kernel alone() { own(); }
+         kernel first_warp() { if thread_idx.x < 32 { aligned(); } }
          kernel without() {}
          kernel ordinary(n: u32) { if thread_idx.x >= n { return; } own(); }
          kernel root() {
              launch early<<<1, 32>>>(7);
              launch late<<<1, 32>>>();
              launch alone<<<1, 32>>>();
+             launch first_warp<<<1, 64>>>();
              launch without<<<1, 32>>>();
          }",
     );
     assert_eq!(callers(&module, "meet"), ["shared_by_both"]);
+    assert_eq!(callers(&module, "meet_unaligned"), ["aligned"]);
     assert_eq!(callers(&module, "lanes"), ["own.resident"]);
     // Also the kernel that shares a function with the one whose threads return.
     for edge in ["enter_lanes", "leave_lanes"] {
         assert_eq!(callers(&module, edge), ["gridlet.run.early", "gridlet.run.late"]);
+    }
+    for edge in ["enter_unaligned_lanes", "leave_unaligned_lanes"] {
+        assert_eq!(callers(&module, edge), ["gridlet.run.first_warp"]);
     }
 }
 
@@ -91,6 +98,25 @@ fn the_scheduler_takes_no_mask_from_those_that_are_together() {
     // It branches only after its last warp operation.
     let names: Vec<_> = takers.map(|function| function.name.as_str()).collect();
     assert_eq!(names, ["gridlet.meet"]);
+}
+
+#[test]
+fn operations_of_all_lanes_ask_nobody_while_all_are_there() {
+    let module = lower(
+        "kernel child(p: *mut u32, n: u32) {
+             if thread_idx.x == n { return; }
+             #[unroll(2)]
+             for i in 0..n {
+                 p[i] = shfl(0xffffffff, n, i);
+                 sync_warp(0xffffffff);
+             }
+             p[n] = ballot(n, true);
+         }
+         kernel parent(p: *mut u32) { launch child<<<2, 48>>>(p, 1); }",
+    );
+    let text = own_text(&module);
+    let body = text.split("\n\n").find(|part| part.contains("body @child.body("));
+    insta::assert_snapshot!(body.expect("the body"));
 }
 
 /// The program's own functions and the functions that run its kernels, as text.

@@ -5,6 +5,8 @@ mod child;
 #[cfg(feature = "llvm")]
 pub(crate) mod externs;
 #[cfg(feature = "llvm")]
+mod nesting;
+#[cfg(feature = "llvm")]
 mod read;
 #[cfg(feature = "llvm")]
 mod typed;

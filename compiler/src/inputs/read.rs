@@ -9,6 +9,7 @@ use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
 use super::child::{self, End};
+use super::nesting;
 use super::typed::{self, Look};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
@@ -174,6 +175,12 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         return Err(too_deep(name, bytes, at));
     }
     let original = std::str::from_utf8(bytes).ok();
+    if let Some(line) = original.and_then(|text| nesting::deep_type(text, MAX_NESTING)) {
+        let message = format!(
+            "this type has more than {MAX_NESTING} others inside each other; write types that nest less"
+        );
+        return Err(mistake(name, Some(place(name, line, None)), message));
+    }
     let is_typed = look.is_typed && original.is_some();
     let text = original.filter(|_| is_typed).map(typed::with_types);
     let bytes = text.as_deref().map_or(bytes, str::as_bytes);

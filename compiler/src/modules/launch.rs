@@ -26,9 +26,10 @@ use inkwell::values::{
 };
 
 use super::declare::callees;
-use super::{complete, files, kernels, lines, local};
+use super::{complete, depth, files, kernels, lines, local};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
+use crate::inputs::MAX_NESTING;
 use crate::nvvm::legacy::llvm::{self, Meta};
 
 /// The metadata of a call with the position that the caller gave: a file and a line.
@@ -303,6 +304,13 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         }
         let (mut offsets, mut end) = (vec![], 0);
         for (parameter, argument) in parameters.iter().zip(&launch.arguments) {
+            if [parameter.ty, llvm::Value::of(argument).ty()].into_iter().any(depth::is_too_deep) {
+                return Err(yours(format!(
+                    "the type of parameter `{}` of kernel `{name}`, or of its argument, nests more than {MAX_NESTING} deep; \
+                     pass a pointer",
+                    parameter.name
+                )));
+            }
             let given = argument.get_type().print_to_string().to_string();
             let declared = parameter.ty.print();
             let declared = declared.split(" = type").next().unwrap_or_default();

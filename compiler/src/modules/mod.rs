@@ -104,6 +104,8 @@ impl<'ctx> Own<'ctx> {
     /// launch cannot pass.
     pub fn of(module: Module<'ctx>) -> Result<Self> {
         let name = module.get_name().to_string_lossy().into_owned();
+        // Before LLVM prints it, which recurses over types.
+        library::refuse(&name, &SourceMap::default(), depth::check(llvm::Module::new(&module)))?;
         // The module is often called by the file that it was made from, whose lines are not those of the text.
         let path = Path::new(if name.is_empty() { "module" } else { &name });
         let shown = path.with_extension("ll").to_string_lossy().into_owned();

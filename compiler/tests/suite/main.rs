@@ -14,6 +14,7 @@ mod host_api_cpu;
 mod legacy;
 mod legacy_semantics;
 mod modules;
+mod nesting;
 mod own_ir;
 mod own_module;
 mod own_module_mistakes;

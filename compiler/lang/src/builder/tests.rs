@@ -1,5 +1,8 @@
 //! Mistakes of callers, and what the builder adds by itself.
 
+mod nesting;
+mod owners;
+
 use super::{Body, Error, Geometry, ProgramBuilder, read};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::ir::print::print;

@@ -40,7 +40,7 @@ fn definition(line: &str) -> Option<(&str, &str)> {
 /// The names of types in code, except those behind pointers.
 fn names(code: &str) -> impl Iterator<Item = &str> {
     let is_end = |c: char| matches!(c, ',' | ' ' | '}' | ']' | '>' | ')' | '*');
-    let parts = code.split('%').skip(1).filter_map(move |part| {
+    code.split('%').skip(1).filter_map(move |part| {
         // A name in quotes may have any characters.
         let end = match part.strip_prefix('"') {
             Some(quoted) => quoted.find('"')? + 2,
@@ -48,8 +48,7 @@ fn names(code: &str) -> impl Iterator<Item = &str> {
         };
         let (name, rest) = part.split_at(end);
         (!rest.trim_start().starts_with('*')).then_some(name)
-    });
-    parts
+    })
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use inkwell::values::{
 };
 
 use super::declare::callees;
-use super::{complete, depth, files, kernels, lines, local};
+use super::{bounds, complete, depth, files, kernels, lines, local};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
 use crate::inputs::MAX_NESTING;
@@ -361,12 +361,19 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         let mut problems = extents::grid(&sizes(&launch.grid));
         problems.extend(extents::block(&sizes(&launch.block), bounds));
         problems.extend(launch.shared.as_ref().and_then(constant).and_then(extents::shared));
-        if let Some(problem) = problems.into_iter().next() {
+        let problem = problems.into_iter().next().map(|problem| {
             let note = problem.note.map_or_else(String::new, |note| format!("; {note}"));
-            return Err(yours(format!(
-                "a launch of kernel `{name}` cannot succeed: {}{note}",
-                problem.message
-            )));
+            problem.message + &note
+        });
+        // Extents that are not given are 1.
+        let all = |values: &[IntValue<'ctx>]| {
+            let mut all = sizes(values);
+            all.resize(3, Some(1));
+            all
+        };
+        let mismatch = || bounds::mismatch(kernel, &all(&launch.grid), &all(&launch.block));
+        if let Some(problem) = problem.or_else(mismatch) {
+            return Err(yours(format!("a launch of kernel `{name}` cannot succeed: {problem}")));
         }
         Ok(offsets)
     }

@@ -20,13 +20,16 @@
 //! # Ok(()) }
 //! ```
 
+mod bounds;
 mod buffers;
 mod check;
 mod complete;
 mod declare;
 mod depth;
 mod files;
+mod held;
 mod import;
+mod indirect;
 mod intrinsics;
 mod kernels;
 mod launch;
@@ -35,6 +38,7 @@ mod library;
 mod lines;
 mod local;
 mod lost;
+mod null_checks;
 mod pointees;
 mod positions;
 mod reads;
@@ -67,7 +71,7 @@ pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 pub use library::Library;
 pub use lines::SourceLines;
-use positions::{Mentions, Positions};
+use positions::{InstructionPositions, Mentions, Positions};
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -179,7 +183,7 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// What may be wrong with the module on a GPU: functions that it uses and does not define, unless another module that is
-    /// linked with it does.
+    /// linked with it does, and parameter buffers that it asks for and never launches.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let positions = Positions::of(&self.program.sources);
         let warning = |function| {
@@ -189,7 +193,16 @@ impl<'ctx> Own<'ctx> {
             let hint = "give a module that defines it to `gridlet build` with `--link`";
             Diagnostic::warning(ids::UNDEFINED_FUNCTION, span, message).hint(hint)
         };
-        check::undefined(llvm::Module::new(&self.module)).into_iter().map(warning).collect()
+        let module = llvm::Module::new(&self.module);
+        let mut warnings: Vec<_> = check::undefined(module).into_iter().map(warning).collect();
+        let mut places = InstructionPositions::new(&positions);
+        warnings.extend(buffers::unused(&runtime::declared(module)).into_iter().map(|call| {
+            let span = places.of(call).unwrap_or(Span::NOWHERE);
+            let message = "the parameter buffer that is asked for here is never launched";
+            let hint = "launch it with `cudaLaunchDeviceV2`, or do not ask for it";
+            Diagnostic::warning(ids::UNUSED_BUFFER, span, message).hint(hint)
+        }));
+        warnings
     }
 
     /// Turns an error of a compiler or a linker about functions that the module calls into one that names their lines.

@@ -7,6 +7,7 @@ use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::OPEN_TURNS;
 use gridlet_lang::source::{FileId, MAX_LINES, SourceMap, Span};
 
+use super::kernels::name;
 use super::lost;
 use crate::nvvm::legacy::llvm::{Module, Position, Value};
 
@@ -211,5 +212,24 @@ impl Positions {
             (instruction, known.unwrap_or(line))
         };
         instructions.into_iter().enumerate().map(of).collect()
+    }
+}
+
+/// The positions of single instructions. Those of a function are computed once.
+pub(super) struct InstructionPositions<'p, 'm> {
+    positions: &'p Positions,
+    known: HashMap<Value<'m>, HashMap<Value<'m>, Span>>,
+}
+
+impl<'p, 'm> InstructionPositions<'p, 'm> {
+    pub(super) fn new(positions: &'p Positions) -> Self {
+        InstructionPositions { positions, known: HashMap::new() }
+    }
+
+    /// As [`Positions::instructions`] says.
+    pub(super) fn of(&mut self, instruction: Value<'m>) -> Option<Span> {
+        let function = instruction.function()?;
+        let compute = || self.positions.instructions(&name(function), function);
+        self.known.entry(function).or_insert_with(compute).get(&instruction).copied()
     }
 }

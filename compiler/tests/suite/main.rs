@@ -11,6 +11,7 @@ mod cpu_images;
 mod doors;
 mod foreign;
 mod host_api_cpu;
+mod launch_checks;
 mod legacy;
 mod legacy_semantics;
 mod modules;

@@ -14,6 +14,7 @@ use gridlet::target::Target;
 use gridlet_artifact::Artifact;
 use gridlet_runtime::{CpuConfig, Device, LaunchConfig, Program};
 use inkwell::AddressSpace;
+use inkwell::attributes::AttributeLoc;
 use inkwell::builder::Builder;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -349,4 +350,20 @@ fn modules_that_llvm_refuses_are_explained() {
         let start = "p.toy: the module is not valid LLVM IR:\nfunction `parent`";
         assert!(error.starts_with(start) && error.contains(wanted), "{wanted}\n{error}");
     }
+}
+
+#[test]
+fn blocks_have_the_size_that_the_child_requires() {
+    let emit = |threads: Option<u64>| {
+        let context = Context::create();
+        let kit = Kit::new(&context);
+        let required = context.create_string_attribute("nvvm.reqntid", "64");
+        kit.child.function.add_attribute(AttributeLoc::Function, required);
+        let threads = threads.map(|threads| context.i32_type().const_int(threads, false));
+        let launch = kit.launch().block(threads.as_slice()).at("p.toy", 3);
+        kit.launches().emit(&kit.builder, &launch).map_err(|error| error.to_string())
+    };
+    let said = "p.toy:3: a launch of kernel `child` cannot succeed: a block has 32 threads in x, but `child` requires 64";
+    assert!(emit(Some(32)).unwrap_err().contains(said));
+    assert!(emit(Some(64)).is_ok());
 }

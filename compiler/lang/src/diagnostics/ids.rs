@@ -117,6 +117,7 @@ ids! {
     LOST_LANES = "lost-lanes": "nested branches after which the lanes of a warp may not find each other again",
     TOOL_WARNING = "tool-warning": "a warning from NVIDIA's compiler or linker",
     UNDEFINED_FUNCTION = "undefined-function": "a function that a module of NVVM IR uses and does not define",
+    UNUSED_BUFFER = "unused-buffer": "a parameter buffer of NVVM IR that is never launched",
 }
 
 ids! {
@@ -162,6 +163,7 @@ pub const WARNINGS: &[&str] = &[
     LOST_LANES,
     TOOL_WARNING,
     UNDEFINED_FUNCTION,
+    UNUSED_BUFFER,
 ];
 
 /// Every id that the reference explains, with its meaning: [`ALL`], the findings of `gridlet run --check`, and

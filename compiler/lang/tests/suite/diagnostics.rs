@@ -192,6 +192,7 @@ fn every_id_has_a_program() {
         ids::LOST_LANES,
         ids::TOOL_WARNING,
         ids::UNDEFINED_FUNCTION,
+        ids::UNUSED_BUFFER,
     ];
     for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
         assert!(covered.contains(*id), "no program for `{id}`");
@@ -235,6 +236,7 @@ fn programs_of_the_reference_behave_as_documented() {
         ids::LOST_LANES,
         ids::TOOL_WARNING,
         ids::UNDEFINED_FUNCTION,
+        ids::UNUSED_BUFFER,
     ];
     let mut wrong = String::new();
     for entry in reference::entries() {

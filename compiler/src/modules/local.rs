@@ -20,6 +20,12 @@ const LOCAL: u32 = 5;
 /// Intrinsics of libNVVM that make generic addresses.
 const GENERIC: [&str; 2] = ["llvm.nvvm.ptr.shared.to.gen", "llvm.nvvm.ptr.local.to.gen"];
 
+/// The bytes of a pointer.
+const POINTER: i64 = 8;
+
+/// The most pointers in a copy of memory that are looked at.
+const MAX_POINTERS: usize = 256;
+
 /// The most writes to a variable that are compared with each other.
 const MAX_WRITES: usize = 256;
 
@@ -33,15 +39,12 @@ pub(super) fn passed(argument: Value<'_>, parameter: &Parameter<'_>) -> Option<&
 /// As [`passed`], for an argument that is copied from memory: so many bytes behind an address.
 pub(super) fn copied(
     from: Value<'_>,
-    (first, last): Bytes,
+    bytes: Bytes,
     parameter: &Parameter<'_>,
 ) -> Option<&'static str> {
-    let (variable, offset) = location(from)?;
-    let offset = offset?;
-    let bytes = (offset.checked_add(first)?, offset.checked_add(last)?);
     let numbers = matches!(parameter.ty.shape(), Shape::Pointer(_))
         || matches!(parameter.ty.shape(), Shape::Int(_)) && is_address(parameter);
-    Search::default().held(variable, bytes, numbers)
+    Search::default().behind(from, bytes, numbers)
 }
 
 /// Whether a kernel uses a parameter as an address.
@@ -155,19 +158,32 @@ impl<'m> Search<'m> {
     /// What a part of some bytes of a variable points to, whichever write to that part came last. `numbers`: numbers of addresses
     /// count.
     fn held(&mut self, variable: Value<'m>, bytes: Bytes, numbers: bool) -> Option<&'static str> {
+        let (first, last) = bytes;
+        self.whole(variable, bytes, numbers).or_else(|| {
+            // One of its pointers, whatever is beside it.
+            let starts = (first..last).step_by(POINTER as usize).take(MAX_POINTERS);
+            let mut pointers = starts.map(|start| (start, start + POINTER));
+            pointers.find_map(
+                |part| if part == bytes { None } else { self.whole(variable, part, false) },
+            )
+        })
+    }
+
+    fn whole(&mut self, variable: Value<'m>, bytes: Bytes, numbers: bool) -> Option<&'static str> {
         if !self.open.insert((variable, bytes)) {
             return None;
         }
         let contents = self.contents(variable);
         let found = contents.and_then(|contents| {
-            let found: Vec<_> = contents.iter().map(|held| self.content(held, numbers)).collect();
-            let inside =
-                |held: &Held<'m>| held.bytes.filter(|own| bytes.0 <= own.0 && own.1 <= bytes.1);
-            contents.iter().zip(&found).find_map(|(held, memory)| {
-                let own = inside(held)?;
-                let mut others = contents.iter().zip(&found);
-                let is_certain =
-                    others.all(|(other, found)| found.is_some() || !other.overlaps(own));
+            let near = contents.iter().filter(|held| held.overlaps(bytes));
+            let known: Vec<_> = near.map(|held| self.part(held, bytes, numbers)).collect();
+            let overlap = |left: Bytes, right: Bytes| left.0 < right.1 && right.0 < left.1;
+            known.iter().find_map(|(own, memory)| {
+                let own = (*own)?;
+                let mut all = known.iter();
+                let is_certain = all.all(|(other, found)| {
+                    found.is_some() || other.is_some_and(|other| !overlap(other, own))
+                });
                 memory.filter(|_| is_certain)
             })
         });
@@ -175,15 +191,44 @@ impl<'m> Search<'m> {
         found
     }
 
+    /// The bytes of a variable that a write sets among some, and what it writes there.
+    fn part(
+        &mut self,
+        held: &Held<'m>,
+        bytes: Bytes,
+        numbers: bool,
+    ) -> (Option<Bytes>, Option<&'static str>) {
+        match held.bytes {
+            Some(own) if own.0 < bytes.0 || bytes.1 < own.1 => {
+                let is_inside = own.0 <= bytes.0 && bytes.1 <= own.1;
+                let found = match held.content {
+                    Content::Copy(from) if is_inside => {
+                        let at = (bytes.0 - own.0, bytes.1 - own.0);
+                        self.behind(from, at, numbers)
+                    }
+                    _ => None,
+                };
+                (Some(if is_inside { bytes } else { own }), found)
+            }
+            own => (own, self.content(held, numbers)),
+        }
+    }
+
+    /// What some bytes behind an address in a local variable point to.
+    fn behind(&mut self, address: Value<'m>, at: Bytes, numbers: bool) -> Option<&'static str> {
+        let (variable, offset) = location(address)?;
+        let offset = offset?;
+        let bytes = (offset.checked_add(at.0)?, offset.checked_add(at.1)?);
+        self.held(variable, bytes, numbers)
+    }
+
     fn content(&mut self, held: &Held<'m>, numbers: bool) -> Option<&'static str> {
         match held.content {
             Content::Value(value) if is_number(value) && !numbers => None,
             Content::Value(value) => self.find(value),
             Content::Copy(from) => {
-                let (variable, offset) = location(from)?;
-                let (offset, (first, last)) = (offset?, held.bytes?);
-                let bytes = (offset, offset.checked_add(last - first)?);
-                self.held(variable, bytes, numbers)
+                let (first, last) = held.bytes?;
+                self.behind(from, (0, last - first), numbers)
             }
             Content::Fill => None,
         }

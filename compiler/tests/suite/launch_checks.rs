@@ -80,6 +80,22 @@ fn addresses_inside_structs_and_variables_are_found() {
              %q = extractvalue %pair %two, 0",
             q,
         ),
+        // A copy of a struct, of which a part is changed, or loaded.
+        (
+            local,
+            "  store ptr %v, ptr %other\n  call void @llvm.memcpy.p0.p0.i64(ptr %pair, ptr %other, i64 16, i1 false)\n  store i64 %n, ptr %second",
+            copied,
+        ),
+        (
+            local,
+            "  store ptr %v, ptr %other\n  call void @llvm.memcpy.p0.p0.i64(ptr %pair, ptr %other, i64 16, i1 false)\n  %q = load ptr, ptr %pair",
+            q,
+        ),
+        (
+            "",
+            "  store ptr %v, ptr %other\n  call void @llvm.memcpy.p0.p0.i64(ptr %pair, ptr %other, i64 16, i1 false)\n  store ptr %p, ptr %pair\n  %q = load ptr, ptr %pair",
+            q,
+        ),
         // Arithmetic.
         (
             local,

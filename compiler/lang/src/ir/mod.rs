@@ -47,6 +47,7 @@ pub mod dominators;
 pub mod expand;
 pub mod graph;
 pub mod guards;
+pub(crate) mod held;
 pub mod loops;
 pub mod parse;
 pub(crate) mod pointed;

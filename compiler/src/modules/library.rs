@@ -149,8 +149,7 @@ fn place(name: &str, value: Value<'_>, known: &Positions, sources: &SourceMap) -
         return Some(Place { file: position.file, line: position.line, column: None });
     }
     let span = if is_instruction {
-        let function = value.function()?;
-        known.instructions(&kernels::name(function), function).get(&value).copied()
+        known.instruction(value)
     } else {
         known.line_of(&kernels::name(value))
     };

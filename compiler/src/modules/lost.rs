@@ -18,7 +18,7 @@ use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue
 
 use super::kernels::name;
 use super::launch::{building, given_position};
-use super::positions::{InstructionPositions, Positions};
+use super::positions::Positions;
 use super::uses::{Uses, uses};
 use super::variables::source;
 use super::{files, null_checks, positions, reads, runtime};
@@ -61,10 +61,9 @@ pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
         return;
     }
     let positions = Positions::of(sources);
-    let mut positions = InstructionPositions::new(&positions);
     let word = module.get_context().i32_type();
     for call in calls {
-        let line = positions.of(call).map_or(0, |span| sources.line(span));
+        let line = positions.instruction(call).map_or(0, |span| sources.line(span));
         // SAFETY: the call takes three `i32`; the last is the line.
         unsafe { LLVMSetOperand(call.raw(), 2, word.const_int(line.into(), false).as_value_ref()) };
     }
@@ -85,8 +84,7 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     if dropped.is_empty() {
         return Ok(false);
     }
-    let lines = Positions::of(sources);
-    let mut places = Places { module, sources, lines: InstructionPositions::new(&lines) };
+    let places = Places { module, sources, lines: Positions::of(sources) };
     let noted: Vec<_> = dropped
         .into_iter()
         .map(|(call, known)| Ok((call, known, places.of_call(call)?)))
@@ -138,21 +136,21 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
 type Place = (u32, u32);
 
 /// The positions of calls: those of the module's debug information, otherwise the lines of its text.
-struct Places<'a, 'ctx, 'm> {
+struct Places<'a, 'ctx> {
     module: &'a Module<'ctx>,
     sources: &'a SourceMap,
-    lines: InstructionPositions<'a, 'm>,
+    lines: Positions,
 }
 
-impl<'m> Places<'_, '_, 'm> {
-    fn of_call(&mut self, call: Value<'m>) -> Result<Place> {
+impl Places<'_, '_> {
+    fn of_call(&self, call: Value<'_>) -> Result<Place> {
         if let Some((file, line)) = given_position(self.module, call) {
             return Ok((files::number(self.module, &file)?, line));
         }
         if let Some(position) = positions::position(call) {
             return Ok((files::number(self.module, &position.file)?, position.line));
         }
-        Ok((0, self.lines.of(call).map_or(0, |span| self.sources.line(span))))
+        Ok((0, self.lines.instruction(call).map_or(0, |span| self.sources.line(span))))
     }
 }
 

@@ -71,7 +71,7 @@ pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 pub use library::Library;
 pub use lines::SourceLines;
-use positions::{InstructionPositions, Mentions, Positions};
+use positions::{Mentions, Positions};
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -195,9 +195,8 @@ impl<'ctx> Own<'ctx> {
         };
         let module = llvm::Module::new(&self.module);
         let mut warnings: Vec<_> = check::undefined(module).into_iter().map(warning).collect();
-        let mut places = InstructionPositions::new(&positions);
         warnings.extend(buffers::unused(&runtime::declared(module)).into_iter().map(|call| {
-            let span = places.of(call).unwrap_or(Span::NOWHERE);
+            let span = positions.instruction(call).unwrap_or(Span::NOWHERE);
             let message = "the parameter buffer that is asked for here is never launched";
             let hint = "launch it with `cudaLaunchDeviceV2`, or do not ask for it";
             Diagnostic::warning(ids::UNUSED_BUFFER, span, message).hint(hint)

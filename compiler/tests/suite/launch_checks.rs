@@ -333,22 +333,29 @@ fn buffers_that_are_never_launched_are_warnings() {
     assert_eq!(warnings(&given), []);
 }
 
-/// A search of the whole kernel for each launch would take minutes.
+/// A search of the whole kernel for each launch, or for each wrong one, would take minutes.
 #[test]
 fn many_launches_in_a_kernel_take_linear_time() {
-    let read = |count: usize| {
+    let check = |count: usize, is_right: bool| {
         let mut text = String::from(device_runtime!())
             + "define ptx_kernel void @child() {\n  ret void\n}\ndefine ptx_kernel void @start() {\n";
         for at in 0..count {
             let (buffer, launch) = (buffer_of!("child"), "call i32 @cudaLaunchDeviceV2");
-            text += &format!("  %b{at} = {buffer}  %r{at} = {launch}(ptr %b{at}, ptr null)\n");
+            text += &format!("  %b{at} = {buffer}");
+            text += &if is_right { String::new() } else { format!("  store i32 1, ptr %b{at}\n") };
+            text += &format!("  %r{at} = {launch}(ptr %b{at}, ptr null)\n");
         }
         text += "  ret void\n}\n";
         let start = std::time::Instant::now();
-        let context = Context::create();
-        Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+        let found = findings(&text);
+        assert_eq!(
+            found.lines().filter(|line| line.contains("m.ll:")).count(),
+            if is_right { 0 } else { count }
+        );
         start.elapsed()
     };
-    let (few, many) = (read(250), read(2000));
-    assert!(many < few * 30, "{few:?}, {many:?}");
+    for is_right in [true, false] {
+        let (few, many) = (check(250, is_right), check(2000, is_right));
+        assert!(many < few * 30, "{few:?}, {many:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! User-supplied modules to link, which define the program's `extern fn`s.
 
 #[cfg(feature = "llvm")]
-mod child;
+mod annotations;
 #[cfg(feature = "llvm")]
 pub(crate) mod externs;
 #[cfg(feature = "llvm")]

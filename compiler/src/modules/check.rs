@@ -11,6 +11,7 @@ use super::{buffers, runtime};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
+use crate::ptx::culprits;
 use crate::toolchain::LLVM_VERSION;
 
 /// Functions of the first interface, before CUDA 12.
@@ -208,6 +209,37 @@ pub(super) fn newer<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
         })
     };
     intrinsics_of(module).filter_map(wrong).collect()
+}
+
+/// The functions and intrinsics that a compiler's log is about, line by line.
+pub(super) fn named<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+    let functions = module.functions();
+    let finding = |line: &str| {
+        let symbol = culprits::named(line)?;
+        let function = functions.iter().copied().find(|function| name(*function) == symbol)?;
+        // LLVM lists the last call first.
+        let calls = runtime::calls(function).pop().filter(|_| function.is_declaration());
+        Some(Finding { at: calls.or(Some(function)), message: line.to_owned() })
+    };
+    log.lines().filter_map(finding).collect()
+}
+
+/// The first call of an intrinsic that libNVVM names when it refuses a module, because it has other types or uses there.
+pub(super) fn refused<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+    let is_named = |function: &Value<'m>| {
+        let symbol = format!("@{}", name(*function));
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+        log.match_indices(&symbol).any(|(at, _)| !log[at + symbol.len()..].starts_with(is_part))
+    };
+    let mut named = intrinsics_of(module).filter(is_named);
+    let (Some(function), None) = (named.next(), named.next()) else { return vec![] };
+    let symbol = name(function);
+    let message = |call| {
+        (!lacking::is_newer(&symbol, is_approximate(call))).then(|| {
+            format!("libNVVM refuses `{symbol}` as it is here; {}:\n{log}", culprits::INSTEAD)
+        })
+    };
+    first_call(function, message).into_iter().collect()
 }
 
 fn intrinsics_of(module: Module<'_>) -> impl Iterator<Item = Value<'_>> {

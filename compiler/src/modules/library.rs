@@ -87,10 +87,9 @@ pub(super) fn check(
 pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, error: Error) -> Error {
     let Error::Tool { operation, log, .. } = &error else { return error };
     let module = llvm::Module::new(module);
-    let mut findings = check::not_linked(module, log);
-    if findings.is_empty() {
-        findings = check::newer(module, log);
-    }
+    let known = [check::not_linked, check::named, check::refused, check::newer];
+    let found = known.iter().map(|find| find(module, log)).find(|found| !found.is_empty());
+    let mut findings = found.unwrap_or_default();
     if findings.is_empty() {
         let at = mentioned(module, operation, log);
         findings = vec![Finding { at, message: error.to_string() }];

@@ -65,6 +65,7 @@ fn an_intrinsic_of_another_target_is_an_error() {
     for _ in 0..2 {
         let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();
         assert!(error.contains("Cannot select: intrinsic %llvm.x86"), "{error}");
+        assert!(error.contains("\n`llvm.x86.sse42.crc32.32.32`: LLVM ends over"), "{error}");
     }
 }
 
@@ -82,6 +83,55 @@ fn an_intrinsic_that_llvm_does_not_know_is_an_error() {
     for options in ways() {
         let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();
         assert!(error.contains("llvm.no.such.thing"), "{options:?}: {error}");
+    }
+}
+
+/// A module over which both back ends crash, and libNVVM says nothing.
+#[test]
+fn a_crash_of_a_compiler_names_the_intrinsic() {
+    let Some(session) = session() else { return };
+    let text = "@n = private constant [1 x i8] c\"k\"
+        declare void @llvm.instrprof.increment(ptr, i64, i32, i32)
+        declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+        define ptx_kernel void @k(ptr %p) {
+          %x = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+          store i32 %x, ptr %p
+          call void @llvm.instrprof.increment(ptr @n, i64 0, i32 1, i32 0)
+          ret void
+        }";
+    let context = Context::create();
+    let module = module(&context, text);
+    let arch: CudaArch = "sm_100".parse().unwrap();
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        let options = BuildOptions::for_arch(arch).with_backend(backend);
+        let error = session.ptx_of(&module, &options).unwrap_err().to_string();
+        assert!(error.contains("\n`llvm.instrprof.increment`: "), "{error}");
+        assert_eq!(error.matches("ends over").count(), 1, "{error}");
+    }
+    // Also in a module that is linked with a program of the language.
+    let text = text.replace("ptx_kernel void @k(ptr %p)", "i32 @f(i32 %n)");
+    let text = text.replace("store i32 %x, ptr %p", "").replace("ret void", "ret i32 %x");
+    let session = Session::new().linking(vec![LinkInput::new("own.ll", text.into()).unwrap()]);
+    let program = compile::check(SourceMap::single("a.grid", CALLER)).unwrap();
+    let error = session.ptx(&program, &BuildOptions::for_arch(arch)).unwrap_err().to_string();
+    assert!(error.contains("\n`llvm.instrprof.increment`: "), "{error}");
+}
+
+/// LLVM's reader looks at annotations only where it needs them.
+#[test]
+fn a_crash_over_annotations_names_them() {
+    let Some(session) = session() else { return };
+    let text = "@g = addrspace(1) global i32 0
+        define ptx_kernel void @k(ptr %p) {
+          ret void
+        }
+        !nvvm.annotations = !{!0}
+        !0 = !{ptr addrspace(1) @g, !\"texture\", !\"x\"}";
+    let context = Context::create();
+    let module = module(&context, text);
+    for options in ways() {
+        let error = session.ptx_of(&module, &options).unwrap_err().to_string();
+        assert!(error.contains("ends over `!nvvm.annotations`"), "{options:?}: {error}");
     }
 }
 

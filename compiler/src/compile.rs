@@ -191,11 +191,13 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 /// The IR with launches lowered for an architecture.
 ///
 /// # Errors
-/// Only internal ones.
+/// As [`launch::lower`] and [`launch::check_shared`].
 pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
     let launch_options = LaunchOptions::for_arch(options.strategy(program), options.arch)
         .with_count_launches(options.statistics);
-    Ok(program.lower(&launch_options)?)
+    let lowered = program.lower(&launch_options)?;
+    launch::check_shared(&program.module, &lowered, &launch_options)?;
+    Ok(lowered)
 }
 
 /// The NVVM IR in the dialect that the options select.
@@ -701,7 +703,10 @@ impl Session {
         let bound = entry.and_then(|entry| Some(entry.launch_bounds?.max_threads));
         let launch = LaunchStrategy::Cdp.into();
         let alone = BuildOptions { launch, statistics: false, ..*options };
-        let (ptx, _) = self.ptx(program, &alone)?;
+        // Without limits for shared memory, which the resident kernel has in another way, and which only a link looks at.
+        let unlimited =
+            program.lower(&LaunchOptions::for_arch(LaunchStrategy::Cdp, options.arch))?;
+        let (ptx, _) = self.ptx_of_lowered(program, &unlimited, &alone)?;
         let assembled = LinkOptions::default();
         let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
         let launches = ir::graph::launched(&program.module);

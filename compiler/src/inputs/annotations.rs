@@ -31,8 +31,8 @@ fn has_form(body: &str) -> bool {
     let is_value = |operand: &&str| !is_name(operand) && *operand != "null";
     operands.len() % 2 == 1
         && operands.first().is_some_and(|first| !first.is_empty() && !first.starts_with('!'))
-        && operands.iter().skip(1).step_by(2).all(|name| is_name(name))
-        && operands.iter().skip(2).step_by(2).all(|value| is_value(value))
+        && operands.iter().skip(1).step_by(2).all(is_name)
+        && operands.iter().skip(2).step_by(2).all(is_value)
 }
 
 /// The operands between commas outside of brackets and strings.

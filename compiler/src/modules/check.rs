@@ -7,7 +7,7 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, runtime};
+use super::{buffers, runtime, shared};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
@@ -136,6 +136,7 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
         let wrong = wrong.chain(kernels::wrong_parameters(kernel));
         findings.extend(wrong.map(|message| Finding { at, message }));
     }
+    findings.extend(shared::check(module));
     findings.extend(intrinsics(module, arch));
     findings.extend(device_runtime(module, arch));
     findings.extend(buffers::check(&runtime::declared(module)));

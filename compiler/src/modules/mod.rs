@@ -39,6 +39,7 @@ mod pointees;
 mod positions;
 mod reads;
 mod runtime;
+mod shared;
 mod uses;
 mod variables;
 

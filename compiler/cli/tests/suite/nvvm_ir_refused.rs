@@ -538,6 +538,61 @@ fn what_ends_or_stops_the_compiler_is_named_at_its_line() {
     insta::assert_snapshot!(said.concat());
 }
 
+/// ptxas names no line, and says nothing of dynamic memory.
+#[test]
+fn too_much_static_shared_memory_is_an_error() {
+    let text = "\
+@a = internal addrspace(3) global [40000 x i8] undef
+@b = internal addrspace(3) global [9153 x i8] undef
+@unused = internal addrspace(3) global [90000 x i8] undef
+@dynamic = external addrspace(3) global [0 x i32]
+define void @f(i32 %n) {
+  store i32 %n, ptr addrspacecast (ptr addrspace(3) @b to ptr)
+  ret void
+}
+define ptx_kernel void @fits(ptr %p, i32 %n) {
+  store i32 %n, ptr addrspace(3) @a
+  store i32 %n, ptr addrspace(3) @dynamic
+  ret void
+}
+define ptx_kernel void @k(ptr %p, i32 %n) {
+  store i32 %n, ptr addrspace(3) @a
+  call void @f(i32 %n)
+  ret void
+}
+";
+    let mut seen = String::new();
+    for call in [&["check", "FILE"][..], &["build", "FILE", "--emit", "ptx", "--arch", "sm_100"]] {
+        seen += &gridlet(text, call).stderr;
+    }
+    let fits = gridlet(&text.replace("9153", "9152"), &["check", "FILE"]);
+    assert_eq!((fits.status, fits.stderr.as_str()), (0, ""));
+    let program = "\
+fn fill(n: u32) {
+    shared more: [u32; 2000];
+    more[0] = n;
+}
+kernel child(p: *mut u32) {
+    shared all: [u32; 11000];
+    all[thread_idx.x] = p[0];
+    fill(p[0]);
+    sync_threads();
+    p[1] = all[0];
+}
+kernel k(p: *mut u32) {
+    launch child<<<1, 32>>>(p);
+}
+";
+    let much = program.replace("11000", "60000");
+    for (text, launch) in [(program, "cdp"), (program, "resident"), (&much, "resident")] {
+        let folder = folder();
+        fs::write(folder.path().join("p.grid"), text).unwrap();
+        let call = ["build", "p.grid", "-o", "p.gridlet", "--launch", launch];
+        seen += &format!("--launch {launch}\n{}", Gridlet::new(&folder).run(&call).stderr);
+    }
+    insta::assert_snapshot!(seen);
+}
+
 /// Undefined values do not make LLVM drop the launches around them.
 #[test]
 fn undefined_code_loses_no_launch_on_the_cpu_device() {

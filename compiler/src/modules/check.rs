@@ -7,7 +7,7 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, runtime, shared};
+use super::{buffers, empty, ignored, runtime, shared};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
@@ -136,9 +136,24 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
         let wrong = wrong.chain(kernels::wrong_parameters(kernel));
         findings.extend(wrong.map(|message| Finding { at, message }));
     }
+    findings.extend(ignored::variables(module));
+    findings.extend(empty::check(module));
     findings.extend(shared::check(module));
     findings.extend(intrinsics(module, arch));
     findings.extend(device_runtime(module, arch));
+    findings.extend(buffers::check(&runtime::declared(module)));
+    findings
+}
+
+/// All that is wrong with a module on the CPU device, beside what it lacks.
+pub(super) fn for_cpu(module: Module<'_>) -> Vec<Finding<'_>> {
+    let mut findings = signatures(module);
+    for kernel in kernels::kernels(module) {
+        let wrong = kernels::wrong_copies(kernel);
+        findings.extend(wrong.into_iter().map(|message| Finding { at: Some(kernel), message }));
+    }
+    findings.extend(ignored::variables(module));
+    findings.extend(ignored::assembly(module));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
 }
@@ -184,7 +199,7 @@ fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
         .collect()
 }
 
-/// The first call of each intrinsic that libNVVM lacks in the dialect of an architecture.
+/// The first call of each intrinsic that libNVVM lacks in the dialect of an architecture, and other parts that it ignores.
 pub(super) fn lacking<'m>(module: Module<'m>, arch: CudaArch) -> Vec<Finding<'m>> {
     let wrong = |function: Value<'m>| {
         let symbol = name(function);
@@ -193,7 +208,7 @@ pub(super) fn lacking<'m>(module: Module<'m>, arch: CudaArch) -> Vec<Finding<'m>
             Some(format!("libNVVM has no `{symbol}` for {arch}; {instead}"))
         })
     };
-    intrinsics_of(module).filter_map(wrong).collect()
+    intrinsics_of(module).filter_map(wrong).chain(ignored::assembly(module)).collect()
 }
 
 /// The first call of each intrinsic that an older libNVVM lacks, after a tool refused the module.

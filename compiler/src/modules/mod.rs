@@ -25,7 +25,9 @@ mod check;
 mod complete;
 mod declare;
 mod depth;
+mod empty;
 mod files;
+mod ignored;
 mod import;
 mod intrinsics;
 mod kernels;
@@ -210,11 +212,11 @@ impl<'ctx> Own<'ctx> {
     /// The program for an image for the CPU device.
     ///
     /// # Errors
-    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all wrong signatures of the device runtime's
-    /// functions.
+    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all that [`Own::check`] finds in the device
+    /// runtime's signatures, in parameter buffers and in variables.
     pub fn cpu_program(&self) -> Result<&Checked> {
         let sources = &self.program.sources;
-        library::refuse(self.name(), sources, check::signatures(llvm::Module::new(&self.module)))?;
+        library::refuse(self.name(), sources, check::for_cpu(llvm::Module::new(&self.module)))?;
         let Some((why, span)) = &self.missing else { return Ok(&self.program) };
         let place = span.filter(|span| *span != Span::NOWHERE).map(|span| Place {
             file: sources.name(span).to_owned(),

@@ -399,7 +399,7 @@ fn check_compiles_and_names_the_place() {
         (module(resolver, ""), "error: a.ll: legacy dialect writer: writing the module failed:"),
         (
             module("@t = thread_local global i32 7\n", ""),
-            "error: a.ll:1: legacy dialect writer: writing the global `t` failed:",
+            "error: a.ll:1: no device has a `thread_local` variable for each thread, as `t`; use an `alloca`",
         ),
         (module(large, read), "error: a.ll: ptxas: assembling the PTX"),
         // libNVVM drops it, and succeeds.
@@ -591,6 +591,98 @@ kernel k(p: *mut u32) {
         seen += &format!("--launch {launch}\n{}", Gridlet::new(&folder).run(&call).stderr);
     }
     insta::assert_snapshot!(seen);
+}
+
+/// The tools write PTX that ptxas cannot read, drop these parts, or take them for something else.
+#[test]
+fn what_no_device_has_is_refused_for_every_target() {
+    let kernel = "define ptx_kernel void @k(ptr %p) {\n  ret void\n}\n";
+    let with = |before: &str| format!("{before}\n{kernel}");
+    let list = "[{ i32, ptr, ptr } { i32 65535, ptr @k, ptr null }]";
+    let all = [
+        with(&format!("@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] {list}")),
+        with("@x = thread_local global i32 1"),
+        with("module asm \".global .u32 x;\""),
+        with("%s = type { i32, i32, i32 }").replace("ptr %p", "ptr byval(%s) align 16 %s"),
+    ];
+    let only_on_gpus = [
+        kernel.replace("ptr %p", "{} %p"),
+        kernel.replace("ptr %p", "i32 %n, [0 x i32] %p"),
+        with("%e = type {}").replace("ptr %p", "ptr byval(%e) %p"),
+        with("declare {} @f()").replace("  ret", "  %x = call {} @f()\n  ret"),
+        with("declare void @f({ {}, [0 x i32] })"),
+    ];
+    let mut seen = String::new();
+    for (texts, archs) in
+        [(&all[..], &["sm_90", "sm_100", "cpu"][..]), (&only_on_gpus[..], &["sm_90", "sm_100"])]
+    {
+        for text in texts {
+            let check = |arch: &&str| gridlet(text, &["check", "FILE", "--arch", arch]).stderr;
+            let mut said: Vec<String> = archs.iter().map(check).collect();
+            said.dedup();
+            seen += &said.concat();
+        }
+    }
+    insta::assert_snapshot!(seen);
+    let by_llvm =
+        ["build", "FILE", "--arch", "sm_100", "--backend", "nvptx", "--emit", "ptx", "-o", "-"];
+    let ptx = gridlet(&all[2], &by_llvm);
+    assert!(ptx.status == 0 && ptx.stdout.contains(".global .u32 x;"), "{ptx:?}");
+}
+
+/// To ptxas, a quote ends the name of a file, also behind a backslash.
+#[test]
+fn files_may_have_any_name() {
+    let text = "\
+define ptx_kernel void @k(ptr %p) !dbg !3 {
+  store i32 1, ptr %p, !dbg !4
+  ret void, !dbg !4
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: FullDebug)
+!1 = !DIFile(filename: \"a\\22b\\0A\\01c\\5Cd.toy\", directory: \"/x\\22y\\0Az\")
+!2 = !{i32 2, !\"Debug Info Version\", i32 3}
+!3 = distinct !DISubprogram(name: \"k\\22\\0A\", file: !1, line: 6, type: !5, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+!5 = !DISubroutineType(types: !{null})
+";
+    for backend in ["libnvvm", "nvptx"] {
+        for level in ["0", "3"] {
+            let call = ["build", "FILE", "--arch", "sm_90,sm_100", "-g", "-O", level];
+            let built = gridlet(text, &[&call[..], &["--backend", backend]].concat());
+            assert_eq!((built.status, built.stderr.as_str()), (0, ""), "{backend} -O {level}");
+        }
+    }
+    let folder = folder();
+    fs::write(folder.path().join("a\"b\n.grid"), "kernel k(p: *mut u32) { *p = 1; }\n").unwrap();
+    let built = Gridlet::new(&folder).run(&["build", "a\"b\n.grid", "-g", "-o", "a.gridlet"]);
+    assert_eq!((built.status, built.stderr.as_str()), (0, ""));
+}
+
+/// The CPU device would run them as far as it gets.
+#[test]
+fn parameter_buffers_are_checked_for_the_cpu_device() {
+    let wrong = LAUNCHING.replace("store i32 7, ptr %b", "store i64 7, ptr %b");
+    let large = LAUNCHING.replace("@child(i32 %n)", "@child(ptr byval([4097 x i8]) %n)");
+    for (text, said) in
+        [(&wrong, "stores bytes 0 to 7 of its parameters"), (&large, "take 4097 bytes")]
+    {
+        for arch in ["sm_90", "cpu"] {
+            for call in [&["check", "FILE", "--arch", arch][..], &["build", "FILE", "--arch", arch]]
+            {
+                let refused = gridlet(text, call);
+                assert!(
+                    refused.status == 1 && refused.stderr.contains(said),
+                    "{call:?} {refused:?}"
+                );
+            }
+        }
+        let call =
+            ["run", "FILE", "--device", "cpu", "--kernel", "start", "--grid", "1", "--block", "1"];
+        let refused = gridlet(text, &call);
+        assert!(refused.status == 1 && refused.stderr.contains(said), "{refused:?}");
+    }
 }
 
 /// Undefined values do not make LLVM drop the launches around them.

@@ -520,6 +520,12 @@ impl Session {
         module: &inkwell::module::Module<'_>,
         options: &BuildOptions,
     ) -> Result<(Ptx, String)> {
+        // LLVM's verifier would not end.
+        if module.get_global_metadata_size("llvm.dbg.cu") > 0
+            && inputs::cycles::line_of_cycle(&module.print_to_string().to_string()).is_some()
+        {
+            return Err(Error::Invalid(format!("debug information: {}", inputs::cycles::CYCLE)));
+        }
         match self.ptx_by(module, options, Process::Child) {
             Err(Stop::Ended(ended)) => {
                 let ends = |part: &inkwell::module::Module<'_>| match self.ptx_by(

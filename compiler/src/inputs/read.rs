@@ -8,8 +8,8 @@ use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
-use super::annotations;
 use super::typed::{self, Look};
+use super::{annotations, cycles};
 use crate::child::{self, End, Limits};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
@@ -196,6 +196,15 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     }
     if is_typed {
         typed::keep_meaning(&module, &context);
+    }
+    let printed = || module.print_to_string().to_string();
+    let cycle = original.map_or_else(
+        || cycles::line_of_cycle(&printed()).map(|_| None),
+        |text| cycles::line_of_cycle(text).map(Some),
+    );
+    if let Some(line) = cycle {
+        let place = line.map(|line| place(name, line, None));
+        return Err(mistake(name, place, cycles::CYCLE.into()));
     }
     module.verify().map_err(|log| {
         let log = log.to_string();

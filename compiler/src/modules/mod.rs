@@ -63,6 +63,7 @@ use inkwell::module::Module;
 
 use crate::disk;
 use crate::error::{Error, Mistake, Place, Result};
+use crate::inputs::cycles;
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
@@ -119,6 +120,17 @@ impl<'ctx> Own<'ctx> {
         let view = llvm::Module::new(&module);
         library::refuse(name, &sources, depth::check(view))?;
         library::refuse(name, &sources, check::reserved(view))?;
+        // LLVM's verifier would not end.
+        if let Some(file) = sources.files().first()
+            && let Some(line) = cycles::line_of_cycle(&file.text)
+        {
+            let place = Place { file: file.name.clone(), line: line as u32, column: None };
+            return Err(Error::Mistakes(vec![Mistake::new(
+                name,
+                Some(place),
+                cycles::CYCLE.into(),
+            )]));
+        }
         nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
             .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
         let functions = module.get_functions();

@@ -685,6 +685,66 @@ fn parameter_buffers_are_checked_for_the_cpu_device() {
     }
 }
 
+/// Reading a pipe that nobody writes never ends.
+#[test]
+fn pipes_and_folders_are_no_modules() {
+    let folder = folder();
+    fs::write(folder.path().join("p.grid"), "kernel k(p: *mut u32) { *p = 1; }\n").unwrap();
+    fs::create_dir(folder.path().join("folder.ll")).unwrap();
+    for name in ["a.ll", "a.gir", "a.c", "a.grid"] {
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status();
+        assert!(made.unwrap().success());
+    }
+    let calls: [&[&str]; 8] = [
+        &["check", "a.ll"],
+        &["layout", "a.ll"],
+        &["build", "a.ll", "--emit", "ptx"],
+        &["run", "a.ll", "--device", "cpu", "--kernel", "k", "--grid", "1", "--block", "1"],
+        &["check", "a.gir"],
+        &["check", "a.grid"],
+        &["build", "p.grid", "--link", "a.c"],
+        &["check", "folder.ll"],
+    ];
+    let mut seen = String::new();
+    for call in calls {
+        let refused = Gridlet::new(&folder).run(call);
+        assert_eq!(refused.status, 2, "{call:?}: {refused:?}");
+        seen += &refused.stderr;
+    }
+    insta::assert_snapshot!(seen);
+}
+
+/// LLVM's verifier follows them for ever.
+#[test]
+fn debug_locations_in_themselves_are_refused() {
+    let text = "\
+define ptx_kernel void @k(ptr %p) !dbg !3 {
+  ret void, !dbg !4
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: \"a.toy\", directory: \".\")
+!2 = !{i32 2, !\"Debug Info Version\", i32 3}
+!3 = distinct !DISubprogram(name: \"k\", file: !1, line: 6, unit: !0, spFlags: DISPFlagDefinition)
+!5 = distinct !DILocation(line: 8, scope: !3)
+!4 = distinct !DILocation(line: 7, scope: !3, inlinedAt: !5)
+";
+    assert_eq!(check(text).status, 0);
+    let inlined = text.replace("line: 8, scope: !3)", "line: 8, scope: !3, inlinedAt: !4)");
+    let block = text.replace(
+        "!4 = distinct !DILocation(line: 7, scope: !3, inlinedAt: !5)",
+        "!4 = !DILocation(line: 7, scope: !6)\n!6 = distinct !DILexicalBlock(scope: !6, file: !1, line: 3)",
+    );
+    for (text, line) in [(inlined, 10), (block, 12)] {
+        let start = std::time::Instant::now();
+        let refused = check(&text);
+        let said = format!("error: a.ll:{line}: this debug location or scope lies in itself");
+        assert!(refused.stderr.starts_with(&said), "{refused:?}");
+        assert!(start.elapsed().as_secs() < 20 && refused.status == 1, "{refused:?}");
+    }
+}
+
 /// Undefined values do not make LLVM drop the launches around them.
 #[test]
 fn undefined_code_loses_no_launch_on_the_cpu_device() {

@@ -231,16 +231,20 @@ pub(super) fn newer<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
 pub(super) fn named<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
     let functions = module.functions();
     let finding = |line: &str| {
-        let symbol = culprits::named(line)?;
+        let (symbol, call) = culprits::named(line)?;
         let function = functions.iter().copied().find(|function| name(*function) == symbol)?;
-        // LLVM lists the last call first.
-        let calls = runtime::calls(function).pop().filter(|_| function.is_declaration());
-        Some(Finding { at: calls.or(Some(function)), message: line.to_owned() })
+        let calls = culprits::calls(function);
+        let call = match call {
+            Some(number) => calls.get(number),
+            None => calls.first().filter(|_| function.is_declaration()),
+        };
+        Some(Finding { at: call.copied().or(Some(function)), message: line.to_owned() })
     };
     log.lines().filter_map(finding).collect()
 }
 
-/// The first call of an intrinsic that libNVVM names when it refuses a module, because it has other types or uses there.
+/// The call of an intrinsic that libNVVM names when it refuses a module, because it has other types or uses there. If it may be one of
+/// several calls, the declaration.
 pub(super) fn refused<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
     let is_named = |function: &Value<'m>| {
         let symbol = format!("@{}", name(*function));
@@ -250,12 +254,24 @@ pub(super) fn refused<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
     let mut named = intrinsics_of(module).filter(is_named);
     let (Some(function), None) = (named.next(), named.next()) else { return vec![] };
     let symbol = name(function);
-    let message = |call| {
-        (!lacking::is_newer(&symbol, is_approximate(call))).then(|| {
-            format!("libNVVM refuses `{symbol}` as it is here; {}:\n{log}", culprits::INSTEAD)
-        })
+    let calls = culprits::calls(function);
+    if calls.iter().any(|call| lacking::is_newer(&symbol, is_approximate(*call))) {
+        return vec![];
+    }
+    let is_quoted = |call: &&Value<'m>| log.contains(&bare(&call.print()));
+    let mut quoted = calls.iter().filter(|call| calls.len() == 1 || is_quoted(call));
+    let at = match (quoted.next(), quoted.next()) {
+        (Some(call), None) => *call,
+        _ => function,
     };
-    first_call(function, message).into_iter().collect()
+    let instead = culprits::INSTEAD;
+    let message = format!("libNVVM refuses `{symbol}` as it is here; {instead}:\n{log}");
+    vec![Finding { at: Some(at), message }]
+}
+
+/// The text of an instruction without its metadata. What tools get is a copy, which may have other debug information.
+pub(super) fn bare(text: &str) -> String {
+    text.split(", !").next().unwrap_or_default().trim().to_owned()
 }
 
 fn intrinsics_of(module: Module<'_>) -> impl Iterator<Item = Value<'_>> {

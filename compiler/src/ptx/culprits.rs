@@ -19,14 +19,32 @@ const TIME: Duration = Duration::from_secs(20);
 pub(crate) const INSTEAD: &str =
     "use other instructions or inline PTX, or compile with the other back end (`--backend`)";
 
-/// What is to be said of a function or an intrinsic in a tool's log: [`named`] finds it there.
-pub(crate) fn about(symbol: &str, message: &str) -> String {
-    format!("`{symbol}`: {message}")
+/// The most calls of an intrinsic that are compiled.
+const MOST_CALLS: usize = 16;
+
+/// What is to be said of a function, or of a call of an intrinsic by its number in [`calls`], in a tool's log: [`named`] finds it there.
+fn about(symbol: &str, call: Option<usize>, message: &str) -> String {
+    let call = call.map_or_else(String::new, |call| format!(" (call {})", call + 1));
+    format!("`{symbol}`{call}: {message}")
 }
 
-/// The symbol in a line by [`about`].
-pub(crate) fn named(line: &str) -> Option<&str> {
-    Some(line.strip_prefix('`')?.split_once("`: ")?.0)
+/// The symbol in a line by [`about`], and the number of the call.
+pub(crate) fn named(line: &str) -> Option<(&str, Option<usize>)> {
+    let (symbol, rest) = line.strip_prefix('`')?.split_once('`')?;
+    if rest.starts_with(": ") {
+        return Some((symbol, None));
+    }
+    let (number, _) = rest.strip_prefix(" (call ")?.split_once("): ")?;
+    Some((symbol, number.parse::<usize>().ok()?.checked_sub(1)))
+}
+
+/// The calls of a function, the first ones first.
+pub(crate) fn calls(function: Value<'_>) -> Vec<Value<'_>> {
+    let is_call = |user: &Value<'_>| {
+        user.kind() == Kind::Instruction && user.operands().last() == Some(&function)
+    };
+    // LLVM lists the last one first.
+    function.users().into_iter().rev().filter(is_call).collect()
 }
 
 /// Names the intrinsics, or else the functions, over which a compiler ends that ended over the module. `ends` tells whether it ends
@@ -41,9 +59,15 @@ pub(crate) fn name(
     let tool = ended.tool;
     let intrinsics = module.get_functions().filter(|one| is_intrinsic(*one)).take_while(is_early);
     let found = intrinsics.filter_map(|intrinsic| {
-        let said = ends(&call_alone(module, intrinsic)?)?.said;
+        let value = Value::of(&intrinsic);
+        let calls = calls(value);
+        let ended =
+            calls.iter().take(MOST_CALLS).enumerate().find_map(|(at, call)| {
+                Some((at, ends(&call_alone(module, intrinsic, *call)?)?.said))
+            });
+        let (at, said) = ended?;
         let message = format!("{tool} ends over this intrinsic ({said}); {INSTEAD}");
-        Some(about(&symbol(intrinsic), &message))
+        Some(about(&symbol(intrinsic), (calls.len() > 1).then_some(at), &message))
     });
     let mut lines: Vec<String> = found.collect();
     if lines.is_empty() && without_annotations(module).is_some_and(|rest| ends(&rest).is_none()) {
@@ -55,7 +79,7 @@ pub(crate) fn name(
         let found = functions.take_while(is_early).filter_map(|function| {
             let said = ends(&alone(module, &symbol(function)))?.said;
             let message = format!("{tool} ends over this function ({said}); {INSTEAD}");
-            Some(about(&symbol(function), &message))
+            Some(about(&symbol(function), None, &message))
         });
         lines = found.collect();
     }
@@ -71,7 +95,7 @@ pub(crate) fn unknown(ptx: &str) -> Option<String> {
     let symbols =
         declared.filter_map(|line| line.split(' ').find(|word| word.starts_with("llvm.")));
     let message = "libNVVM does not know this intrinsic; correct its name, or use inline PTX";
-    let lines: Vec<String> = symbols.map(|symbol| about(symbol, message)).collect();
+    let lines: Vec<String> = symbols.map(|symbol| about(symbol, None, message)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -83,16 +107,16 @@ fn is_intrinsic(function: FunctionValue<'_>) -> bool {
     symbol(function).starts_with("llvm.") && function.count_basic_blocks() == 0
 }
 
-/// A module with one call of an intrinsic: the last one of the module, with its constants, and parameters for other arguments. `None` if
-/// there is no call that can stand alone.
-fn call_alone<'ctx>(module: &Module<'ctx>, intrinsic: FunctionValue<'ctx>) -> Option<Module<'ctx>> {
+/// A module with only a call of an intrinsic, with its constants, and parameters for other arguments. `None` if it cannot stand alone.
+fn call_alone<'ctx>(
+    module: &Module<'ctx>,
+    intrinsic: FunctionValue<'ctx>,
+    call: Value<'_>,
+) -> Option<Module<'ctx>> {
     let context = module.get_context();
-    let view = Value::of(&intrinsic);
-    let call = view.users().into_iter().find(|user| {
-        user.kind() == Kind::Instruction
-            && user.operands().last() == Some(&view)
-            && !user.has_bundles()
-    })?;
+    if call.has_bundles() {
+        return None;
+    }
     let arguments: Vec<Value<'_>> =
         call.operands().into_iter().take(call.operand_count() as usize - 1).collect();
     let is_kept = |value: &Value<'_>| {

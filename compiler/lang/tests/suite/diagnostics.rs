@@ -184,7 +184,7 @@ fn every_id_has_a_program() {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
     // These need a file of 64 MiB, 257 files, a linker, machine code, a tool that warns, a GPU as target, or NVVM IR; `syntax`, `load`, `items_cpu`,
-    // `barriers`, `compile` and `nvvm_ir_refused` test them.
+    // `barriers`, `compile`, `nvvm_ir_refused` and `nvvm_ir_unread` test them.
     let elsewhere = [
         ids::FILE_TOO_LARGE,
         ids::TOO_MANY_FILES,

@@ -183,8 +183,8 @@ fn every_id_has_a_program() {
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // These need a file of 64 MiB, 257 files, a linker, machine code, a tool that warns, a GPU as target, or NVVM IR; `syntax`, `load`, `items_cpu`,
-    // `barriers`, `compile`, `nvvm_ir_refused` and `nvvm_ir_unread` test them.
+    // These need a file of 64 MiB, 257 files, a linker, machine code, a tool that warns, a GPU as target, or NVVM IR; `syntax`, `load`,
+    // `items_cpu`, `barriers`, `compile`, `nvvm_ir_refused` and `nvvm_ir_unread` test them.
     let elsewhere = [
         ids::FILE_TOO_LARGE,
         ids::TOO_MANY_FILES,

@@ -22,13 +22,16 @@ pub(crate) enum Limits {
         expect(dead_code, reason = "only LLVM's reader is such work")
     )]
     Short,
-    /// As much as it needs, while it does something: another thread of this process may have held a lock when the child started, for
-    /// which it waits in vain.
+    /// As much as it needs.
     Working,
 }
 
-/// The time of [`Limits::Short`], and a quarter of the time without work of [`Limits::Working`].
+/// The time of [`Limits::Short`].
 const TIME_OUT: Duration = Duration::from_secs(30);
+/// The times without work after which a child is taken to wait for a lock that another thread of this process held when the child
+/// started. Another child then starts, but for the last time: a machine may have so much to do.
+const IDLE: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(30)];
 /// The memory of [`Limits::Short`], in bytes.
 const MEMORY: u64 = 4 << 30;
 /// The most bytes that are read of what the child said.
@@ -47,14 +50,14 @@ pub(crate) enum End {
     },
 }
 
-/// Runs `work` in a copy of this process. `operation` is for messages; `started` runs in this process once there is a copy.
+/// Runs `work` in a copy of this process. `operation` is for messages; what `gate` gives is held while the copy is made.
 ///
 /// # Errors
 /// [`Error::Tool`] if the system gives no further process.
-pub(crate) fn run(
+pub(crate) fn run<G>(
     operation: &str,
     limits: Limits,
-    started: impl FnOnce(),
+    gate: impl Fn() -> G,
     work: impl FnOnce() -> std::result::Result<Vec<u8>, String> + Send,
 ) -> Result<End> {
     let failed = |what: &str| {
@@ -62,28 +65,32 @@ pub(crate) fn run(
         let log = format!("{what}, which keeps a crash from ending this one: {why}");
         Error::Tool { tool: "gridlet", operation: operation.into(), log }
     };
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(failed("no pipe to a child process"));
-    }
-    // SAFETY: new descriptors, each owned once.
-    let [reader, writer] = ends.map(|end| unsafe { File::from(OwnedFd::from_raw_fd(end)) });
-    // SAFETY: the name is a C string.
-    let errors = unsafe { libc::memfd_create(c"gridlet".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: a new descriptor, owned once.
-    let errors = (errors >= 0).then(|| unsafe { File::from(OwnedFd::from_raw_fd(errors)) });
-    // SAFETY: the child uses only memory of its own, LLVM with a context of its own, a library of which no other thread is inside, and
-    // system calls, and ends in `_exit`.
-    match unsafe { libc::fork() } {
-        -1 => Err(failed("no child process")),
-        0 => answer(writer, errors.as_ref(), limits, work),
-        child => {
-            started();
-            drop(writer);
-            Ok(wait(child, reader, errors, limits))
+    for idle in IDLE {
+        let mut ends = [0; 2];
+        // SAFETY: the array has room for two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(failed("no pipe to a child process"));
+        }
+        // SAFETY: new descriptors, each owned once.
+        let [reader, writer] = ends.map(|end| unsafe { File::from(OwnedFd::from_raw_fd(end)) });
+        // SAFETY: the name is a C string.
+        let errors = unsafe { libc::memfd_create(c"gridlet".as_ptr(), libc::MFD_CLOEXEC) };
+        // SAFETY: a new descriptor, owned once.
+        let errors = (errors >= 0).then(|| unsafe { File::from(OwnedFd::from_raw_fd(errors)) });
+        let held = gate();
+        // SAFETY: the child uses only memory of its own, LLVM with a context of its own, a library of which no other thread is
+        // inside, and system calls, and ends in `_exit`.
+        let child = match unsafe { libc::fork() } {
+            -1 => return Err(failed("no child process")),
+            0 => answer(writer, errors.as_ref(), limits, work),
+            child => child,
+        };
+        drop((held, writer));
+        if let Some(end) = wait(child, reader, errors, limits, idle) {
+            return Ok(end);
         }
     }
+    Ok(End::Died { how: "it does not end", said: String::new() })
 }
 
 /// The first byte of an answer that has the result.
@@ -159,25 +166,30 @@ fn confine(errors: Option<&File>, limits: Limits) {
     }
 }
 
-/// The parent: reads the result, and waits for the end.
-fn wait(child: libc::pid_t, mut reader: File, errors: Option<File>, limits: Limits) -> End {
-    let mut deadline = Instant::now() + TIME_OUT;
-    let (mut worked, mut idle) = (Duration::ZERO, 0);
+/// The parent: reads the result, and waits for the end. `None` if the child did nothing for the time `idle`.
+fn wait(
+    child: libc::pid_t,
+    mut reader: File,
+    errors: Option<File>,
+    limits: Limits,
+    idle: Duration,
+) -> Option<End> {
+    let start = Instant::now();
+    let (mut worked, mut pauses) = (Duration::ZERO, 0);
     let mut bytes = vec![];
     let late = loop {
-        let left = deadline.saturating_duration_since(Instant::now()).as_millis() as i32;
         let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry.
-        match unsafe { libc::poll(&mut poll, 1, left) } {
+        match unsafe { libc::poll(&mut poll, 1, (idle / 2).as_millis() as i32) } {
             0 => {
                 let now = processor_time(child);
-                // A little may be the child's start. After a stop of both processes, the first time may be without work.
-                idle = if now > worked + Duration::from_millis(100) { 0 } else { idle + 1 };
-                if matches!(limits, Limits::Short) || idle == 4 {
+                // Twice, because both processes may have been stopped.
+                pauses = if now > worked + Duration::from_millis(1) { 0 } else { pauses + 1 };
+                worked = now;
+                let is_over = matches!(limits, Limits::Short) && start.elapsed() >= TIME_OUT;
+                if is_over || pauses == 2 {
                     break true;
                 }
-                worked = now;
-                deadline = Instant::now() + TIME_OUT / 4;
                 continue;
             }
             -1 if std::io::Error::last_os_error().kind() != ErrorKind::Interrupted => break true,
@@ -205,14 +217,15 @@ fn wait(child: libc::pid_t, mut reader: File, errors: Option<File>, limits: Limi
         let (length, rest) = rest.split_first_chunk()?;
         (u64::from_le_bytes(*length) == rest.len() as u64).then(|| (*tag, rest.to_vec()))
     });
-    match whole {
+    Some(match whole {
         Some((DONE, bytes)) => End::Done(Ok(bytes)),
         Some((_, text)) => End::Done(Err(String::from_utf8_lossy(&text).into_owned())),
+        None if pauses == 2 => return None,
         None => {
             let how = if late { "it does not end" } else { "it crashes" };
             End::Died { how, said: said(errors) }
         }
-    }
+    })
 }
 
 /// The time that a child has computed.

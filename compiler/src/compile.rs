@@ -555,7 +555,7 @@ impl Session {
         nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
         let directives = match options.debug_variables() {
             true => None,
-            false => codegen::directives_only(module)?,
+            false => codegen::directives_only(module, matches!(process, Process::Child))?,
         };
         let module = directives.as_ref().unwrap_or(module);
         let libdevice =

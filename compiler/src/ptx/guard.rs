@@ -1,6 +1,9 @@
 //! Compilation in a child process, for modules of other producers: compilers of PTX end the process over some of them.
 
 use std::fmt;
+#[cfg(feature = "llvm")]
+use std::sync::RwLockReadGuard;
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +58,19 @@ impl From<Stop> for Error {
 /// The operation in messages.
 pub(crate) const COMPILING: &str = "compilation";
 
+/// The compilations in this process, which hold locks of their compiler and initialise its variables: a child must not start during one.
+static INSIDE: RwLock<()> = RwLock::new(());
+
+/// To be held during a compilation in this process.
+#[cfg(feature = "llvm")]
+pub(super) fn inside() -> RwLockReadGuard<'static, ()> {
+    INSIDE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn none_inside() -> RwLockWriteGuard<'static, ()> {
+    INSIDE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The answer of the child.
 #[derive(Serialize, Deserialize)]
 enum Answer {
@@ -63,13 +79,12 @@ enum Answer {
     Failed(String),
 }
 
-/// Runs a compilation by `tool` in a child process. `started` as for [`child::run`].
+/// Runs a compilation by `tool` in a child process. No compilation runs in this process when the child starts.
 ///
 /// # Errors
 /// Those of `work`, if they are [`Error::Tool`] of that tool; [`Stop::Ended`].
 pub(super) fn apart(
     tool: &'static str,
-    started: impl FnOnce(),
     work: impl FnOnce() -> Result<PtxOutput> + Send,
 ) -> std::result::Result<PtxOutput, Stop> {
     let answer = || {
@@ -81,7 +96,7 @@ pub(super) fn apart(
         Ok(serde_json::to_vec(&answer).unwrap_or_default())
     };
     let ended = |said: String| Err(Stop::Ended(Ended { tool, said }));
-    let bytes = match child::run(COMPILING, Limits::Working, started, answer)? {
+    let bytes = match child::run(COMPILING, Limits::Working, none_inside, answer)? {
         End::Done(Ok(bytes)) => bytes,
         End::Done(Err(fatal)) => return ended(last_words(&fatal)),
         End::Died { how, said } if said.is_empty() => return ended(how.into()),

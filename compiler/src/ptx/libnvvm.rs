@@ -7,7 +7,6 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
-use std::sync::{PoisonError, RwLock};
 
 use super::guard::{self, Stop};
 use super::{Ptx, PtxOptions, quotients, workarounds};
@@ -144,9 +143,6 @@ pub fn compile(
     Ok(compile_apart(library, module, libdevice, arch, options)?)
 }
 
-/// The calls of libNVVM in this process, which may hold locks of the library: a child must not start during one.
-static IN_THIS_PROCESS: RwLock<()> = RwLock::new(());
-
 /// As [`compile()`], and tells an end of the library from its other errors.
 pub(crate) fn compile_apart(
     library: &LibNvvm,
@@ -156,8 +152,7 @@ pub(crate) fn compile_apart(
     options: &PtxOptions,
 ) -> std::result::Result<PtxOutput, Stop> {
     let job = Job::new(library, module, libdevice, arch, options)?;
-    let none_inside = IN_THIS_PROCESS.write().unwrap_or_else(PoisonError::into_inner);
-    guard::apart(NAME, || drop(none_inside), || job.run())
+    guard::apart(NAME, || job.run())
 }
 
 /// As [`compile()`], but in this process: for modules that Gridlet made, over which the library does not end.
@@ -170,7 +165,7 @@ pub(crate) fn compile_here(
     options: &PtxOptions,
 ) -> Result<PtxOutput> {
     let job = Job::new(library, module, libdevice, arch, options)?;
-    let _inside = IN_THIS_PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+    let _inside = guard::inside();
     job.run()
 }
 

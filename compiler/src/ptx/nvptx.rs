@@ -57,7 +57,7 @@ pub(crate) fn compile_apart(
         let ptx = of_bitcode(&bitcode, libdevice.as_deref(), arch, options)?;
         Ok(PtxOutput { ptx, log: String::new() })
     };
-    Ok(guard::apart("LLVM", || {}, work)?.ptx)
+    Ok(guard::apart("LLVM", work)?.ptx)
 }
 
 /// As [`compile()`], but in this process: for modules that Gridlet made.
@@ -69,6 +69,7 @@ pub(crate) fn compile_here(
 ) -> Result<Ptx> {
     let (bitcode, libdevice) = prepare(module, libdevice)?;
     let options = *options;
+    let _inside = guard::inside();
     fatal::caught(WRITING, move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options))
 }
 

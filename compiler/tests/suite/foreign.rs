@@ -5,6 +5,7 @@
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, LinkInput, Session};
 use gridlet::error::Error;
+use gridlet::modules::SourceLines;
 use gridlet::source::SourceMap;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -133,6 +134,58 @@ fn a_crash_over_annotations_names_them() {
         let error = session.ptx_of(&module, &options).unwrap_err().to_string();
         assert!(error.contains("ends over `!nvvm.annotations`"), "{options:?}: {error}");
     }
+}
+
+/// A module that LLVM writes, and over which its reader ends: the intrinsic, which LLVM 22 no longer has, lacks its arguments.
+#[test]
+fn a_module_that_llvm_cannot_read_back_is_an_error() {
+    let Some(session) = session() else { return };
+    let context = Context::create();
+    let module = context.create_module("own");
+    let builder = context.create_builder();
+    let word = context.i32_type();
+    let rotate = module.add_function("llvm.nvvm.rotate.b32", word.fn_type(&[], false), None);
+    let ty = context.void_type().fn_type(&[], false);
+    let kernel = module.add_function("k", ty, None);
+    builder.position_at_end(context.append_basic_block(kernel, ""));
+    let lines = SourceLines::new(&module, "own.toy").unwrap();
+    lines.at(&builder, 1).unwrap();
+    builder.build_call(rotate, &[], "").unwrap();
+    builder.build_return(None).unwrap();
+    lines.finish();
+    for options in ways() {
+        let error = session.ptx_of(&module, &options.with_debug_lines(true)).unwrap_err();
+        assert!(
+            matches!(error, Error::Mistakes(_) | Error::Invalid(_) | Error::Tool { .. }),
+            "{error}"
+        );
+    }
+}
+
+/// Children start while other threads compile in this process.
+#[test]
+fn both_kinds_of_compilations_run_at_a_time() {
+    let Some(session) = session() else { return };
+    let program =
+        compile::check(SourceMap::single("a.grid", "kernel k(p: *mut u32) { *p = 1; }\n"));
+    let program = program.unwrap();
+    std::thread::scope(|scope| {
+        for options in ways() {
+            let (session, program) = (&session, &program);
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    session.ptx(program, &options).unwrap();
+                }
+            });
+            scope.spawn(move || {
+                let context = Context::create();
+                let module = module(&context, "define ptx_kernel void @k(ptr %p) { ret void }");
+                for _ in 0..10 {
+                    session.ptx_of(&module, &options).unwrap();
+                }
+            });
+        }
+    });
 }
 
 /// A function that launches a kernel; `more` are more arguments of `cudaLaunchDeviceV2`, with their types.

@@ -248,9 +248,9 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) runtime: OnceCell<Vec<bool>>,
     /// See `copies.rs`, indexed by `ir::InstId`; computed on first use.
     pub(super) copied: OnceCell<Vec<bool>>,
-    /// On the CPU, the copies of arguments that callbacks read, by name and size. One serves all calls: LLVM's time grows with the
+    /// On the CPU, the copies of arguments that callbacks read, by name, size and alignment. One serves all calls: LLVM's time grows with the
     /// square of the variables whose addresses calls get.
-    pub(super) argument_copies: RefCell<HashMap<(&'static str, u64), PointerValue<'ctx>>>,
+    pub(super) argument_copies: RefCell<HashMap<(&'static str, u64, u32), PointerValue<'ctx>>>,
     /// How often each instruction is used, indexed by `ir::InstId`; computed on first use.
     uses: OnceCell<Vec<u32>>,
     /// The metadata of loops, by their header blocks.

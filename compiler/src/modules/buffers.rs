@@ -83,7 +83,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
              the large data instead"
         ));
     }
-    let Uses { stores, is_whole, .. } = uses;
+    let Uses { stores, launches, is_whole, .. } = uses;
     for (store, (first, last)) in stores {
         let covered: i64 = parameters
             .iter()
@@ -107,7 +107,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
         }
     }
     for ((name, (start, end)), (ty, is_copied)) in
-        parameters.iter().zip(types).filter(|_| *is_whole)
+        parameters.iter().zip(types).filter(|_| *is_whole && !launches.is_empty())
     {
         let is_stored =
             |byte: i64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));

@@ -26,8 +26,10 @@ mod check;
 mod complete;
 mod declare;
 mod depth;
+mod empty;
 mod files;
 mod held;
+mod ignored;
 mod import;
 mod indirect;
 mod intrinsics;
@@ -43,6 +45,7 @@ mod pointees;
 mod positions;
 mod reads;
 mod runtime;
+mod shared;
 mod uses;
 mod variables;
 
@@ -64,6 +67,7 @@ use inkwell::module::Module;
 
 use crate::disk;
 use crate::error::{Error, Mistake, Place, Result};
+use crate::inputs::cycles;
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
@@ -122,6 +126,17 @@ impl<'ctx> Own<'ctx> {
         let view = llvm::Module::new(&module);
         library::refuse(name, &sources, depth::check(view))?;
         library::refuse(name, &sources, check::reserved(view))?;
+        // LLVM's verifier would not end.
+        if let Some(file) = sources.files().first()
+            && let Some(line) = cycles::line_of_cycle(&file.text)
+        {
+            let place = Place { file: file.name.clone(), line: line as u32, column: None };
+            return Err(Error::Mistakes(vec![Mistake::new(
+                name,
+                Some(place),
+                cycles::CYCLE.into(),
+            )]));
+        }
         nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
             .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
         let functions = module.get_functions();
@@ -223,11 +238,11 @@ impl<'ctx> Own<'ctx> {
     /// The program for an image for the CPU device.
     ///
     /// # Errors
-    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all wrong signatures of the device runtime's
-    /// functions.
+    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all that [`Own::check`] finds in the device
+    /// runtime's signatures, in parameter buffers and in variables.
     pub fn cpu_program(&self) -> Result<&Checked> {
         let sources = &self.program.sources;
-        library::refuse(self.name(), sources, check::signatures(llvm::Module::new(&self.module)))?;
+        library::refuse(self.name(), sources, check::for_cpu(llvm::Module::new(&self.module)))?;
         let Some((why, span)) = &self.missing else { return Ok(&self.program) };
         let place = span.filter(|span| *span != Span::NOWHERE).map(|span| Place {
             file: sources.name(span).to_owned(),

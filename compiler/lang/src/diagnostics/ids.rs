@@ -103,6 +103,7 @@ ids! {
     LOCAL_POINTER_ARGUMENT = "local-pointer-argument": "a launch argument that points to shared or local memory",
     UNKNOWN_STREAM = "unknown-stream": "a stream that is neither a named one nor a variable",
     PARAM_BUFFER_TOO_LARGE = "param-buffer-too-large": "kernel parameters of more than 4,096 bytes",
+    SHARED_TOO_LARGE = "shared-too-large": "more `shared` memory than a kernel can have on GPUs",
     RESERVED_NAME = "reserved-name": "a kernel or a `static` variable with the name of a symbol of the device runtime",
 
     // Warnings

@@ -370,13 +370,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         ty: &Type,
         name: &'static str,
     ) -> Result<BasicValueEnum<'ctx>> {
-        let size = self.cx.size(ty);
-        let known = self.argument_copies.borrow().get(&(name, size)).copied();
+        let (size, alignment) = (self.cx.size(ty), self.cx.alignment(ty));
+        let key = (name, size, alignment);
+        let known = self.argument_copies.borrow().get(&key).copied();
         let copy = match known {
             Some(known) => known,
-            None => self.temporary(size, self.cx.alignment(ty), name)?,
+            None => self.temporary(size, alignment, name)?,
         };
-        self.argument_copies.borrow_mut().insert((name, size), copy);
+        self.argument_copies.borrow_mut().insert(key, copy);
         self.store_part(copy, 0, value, ty)?;
         Ok(copy.into())
     }

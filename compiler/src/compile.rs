@@ -28,6 +28,7 @@ pub use crate::cpu::{CpuOptions, SharedObject};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::inputs;
+use crate::inputs::InputKind;
 pub use crate::inputs::LinkInput;
 use crate::link::cubin::{KernelRecords, parameter_records};
 use crate::link::lanes::Assembled;
@@ -35,7 +36,8 @@ use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
 use crate::modules::Own;
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
-use crate::ptx::libnvvm::LibNvvm;
+use crate::ptx::guard::Stop;
+use crate::ptx::libnvvm::{LibNvvm, compile_apart, compile_here};
 use crate::ptx::{self, Ptx, PtxOptions};
 use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
 
@@ -189,11 +191,13 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 /// The IR with launches lowered for an architecture.
 ///
 /// # Errors
-/// Only internal ones.
+/// As [`launch::lower`] and [`launch::check_shared`].
 pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
     let launch_options = LaunchOptions::for_arch(options.strategy(program), options.arch)
         .with_count_launches(options.statistics);
-    Ok(program.lower(&launch_options)?)
+    let lowered = program.lower(&launch_options)?;
+    launch::check_shared(&program.module, &lowered, &launch_options)?;
+    Ok(lowered)
 }
 
 /// The NVVM IR in the dialect that the options select.
@@ -306,6 +310,15 @@ pub struct Built {
     pub cubin: Cubin,
     /// Warnings of libNVVM and nvJitLink; usually empty.
     pub log: String,
+}
+
+/// The process in which a module is compiled to PTX.
+#[derive(Clone, Copy)]
+enum Process {
+    /// This one: for modules that Gridlet made.
+    This,
+    /// A child process: see [`ptx::guard`].
+    Child,
 }
 
 /// The tools of one process, found once and loaded on first use.
@@ -478,7 +491,10 @@ impl Session {
             let context = Context::create();
             let module = llvm_of(lowered, &context, &options, fast_apart)?;
             codegen::link_inputs(&module, &program.module, &self.inputs)?;
-            self.ptx_of(&module, &options)
+            match self.inputs.iter().any(|input| input.kind == InputKind::Ir) {
+                true => self.ptx_of(&module, &options),
+                false => Ok(self.ptx_by(&module, &options, Process::This)?),
+            }
         };
         if let Some(fast_math) = fast_math(program, options) {
             return compile(fast_math, false);
@@ -493,20 +509,53 @@ impl Session {
         Ok((ptx, log))
     }
 
-    /// Compiles any LLVM module that conforms to NVVM IR to PTX.
+    /// Compiles any LLVM module that conforms to NVVM IR to PTX. The compiler runs in a child process: libNVVM and LLVM end theirs over
+    /// some modules.
     ///
     /// # Errors
-    /// As [`Session::ptx`].
+    /// As [`Session::ptx`]; [`Error::Tool`] with the intrinsics or functions over which a compiler ends, and if the system gives no
+    /// further process.
     pub fn ptx_of(
         &self,
         module: &inkwell::module::Module<'_>,
         options: &BuildOptions,
     ) -> Result<(Ptx, String)> {
+        // LLVM's verifier would not end.
+        if module.get_global_metadata_size("llvm.dbg.cu") > 0
+            && inputs::cycles::line_of_cycle(&module.print_to_string().to_string()).is_some()
+        {
+            return Err(Error::Invalid(format!("debug information: {}", inputs::cycles::CYCLE)));
+        }
+        match self.ptx_by(module, options, Process::Child) {
+            Err(Stop::Ended(ended)) => {
+                let ends = |part: &inkwell::module::Module<'_>| match self.ptx_by(
+                    part,
+                    options,
+                    Process::Child,
+                ) {
+                    Err(Stop::Ended(ended)) => Some(ended),
+                    _ => None,
+                };
+                let log = ptx::culprits::name(module, &ended, ends);
+                let operation = ptx::guard::COMPILING.into();
+                Err(Error::Tool { tool: ended.tool, operation, log })
+            }
+            made => Ok(made?),
+        }
+    }
+
+    /// Compiles a module to PTX in this process or in a child.
+    fn ptx_by(
+        &self,
+        module: &inkwell::module::Module<'_>,
+        options: &BuildOptions,
+        process: Process,
+    ) -> std::result::Result<(Ptx, String), Stop> {
         // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
         nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
         let directives = match options.debug_variables() {
             true => None,
-            false => codegen::directives_only(module)?,
+            false => codegen::directives_only(module, matches!(process, Process::Child))?,
         };
         let module = directives.as_ref().unwrap_or(module);
         let libdevice =
@@ -519,7 +568,11 @@ impl Session {
         };
         let (ptx, log) = match options.backend {
             Backend::Nvptx => {
-                let ptx = ptx::nvptx::compile(module, libdevice, options.arch, &ptx_options)?;
+                let (arch, given) = (options.arch, &ptx_options);
+                let ptx = match process {
+                    Process::This => ptx::nvptx::compile_here(module, libdevice, arch, given)?,
+                    Process::Child => ptx::nvptx::compile_apart(module, libdevice, arch, given)?,
+                };
                 (ptx, String::new())
             }
             Backend::LibNvvm => {
@@ -529,13 +582,15 @@ impl Session {
                     false => nvvm::subprograms::add(module),
                 };
                 let nvvm = nvvm_text_with(named.as_ref().unwrap_or(module), options)?;
-                let output = ptx::libnvvm::compile(
-                    self.libnvvm()?,
-                    &nvvm,
-                    libdevice,
-                    options.arch,
-                    &ptx_options,
-                )?;
+                let (library, arch, given) = (self.libnvvm()?, options.arch, &ptx_options);
+                let output = match process {
+                    Process::This => compile_here(library, &nvvm, libdevice, arch, given)?,
+                    Process::Child => compile_apart(library, &nvvm, libdevice, arch, given)?,
+                };
+                if let Some(log) = ptx::culprits::unknown(&output.ptx.0) {
+                    let operation = ptx::guard::COMPILING.into();
+                    return Err(Error::Tool { tool: "libNVVM", operation, log }.into());
+                }
                 let log = nvvm::subprograms::without_lines(&output.log);
                 self.note("libNVVM", &log);
                 (output.ptx, log)
@@ -654,7 +709,10 @@ impl Session {
         let bound = entry.and_then(|entry| Some(entry.launch_bounds?.max_threads));
         let launch = LaunchStrategy::Cdp.into();
         let alone = BuildOptions { launch, statistics: false, ..*options };
-        let (ptx, _) = self.ptx(program, &alone)?;
+        // Without limits for shared memory, which the resident kernel has in another way, and which only a link looks at.
+        let unlimited =
+            program.lower(&LaunchOptions::for_arch(LaunchStrategy::Cdp, options.arch))?;
+        let (ptx, _) = self.ptx_of_lowered(program, &unlimited, &alone)?;
         let assembled = LinkOptions::default();
         let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
         let launches = ir::graph::launched(&program.module);

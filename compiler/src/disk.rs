@@ -8,6 +8,8 @@ use std::time::SystemTime;
 use gridlet_lang::load::Files;
 use gridlet_lang::syntax::MAX_FILE_BYTES;
 
+use crate::error::{Error, Result};
+
 /// Files on disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
@@ -30,6 +32,21 @@ impl Files for Disk {
         fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// The bytes of a file. Folders, pipes and devices are refused: reading a pipe that nobody writes never ends.
+///
+/// # Errors
+/// [`Error::Invalid`] if it is not a file, [`Error::Io`] if it cannot be read.
+pub fn bytes(path: &Path) -> Result<Vec<u8>> {
+    let failed = |source| Error::Io { path: path.to_path_buf(), source };
+    let metadata = fs::metadata(path).map_err(failed)?;
+    let what = match (metadata.is_dir(), metadata.is_file()) {
+        (true, _) => "is a folder; name a file in it",
+        (_, false) => "is not a file, but a pipe or a device; copy its contents into a file",
+        _ => return fs::read(path).map_err(failed),
+    };
+    Err(Error::Invalid(format!("{}: {what}", path.display())))
 }
 
 /// The text of a source file that a message may quote: a file of text that was not changed after `until`.

@@ -28,6 +28,7 @@
 pub mod artifact;
 #[cfg(feature = "llvm")]
 pub mod cache;
+mod child;
 #[cfg(feature = "llvm")]
 pub mod codegen;
 #[cfg(feature = "llvm")]

@@ -21,6 +21,7 @@ use std::time::SystemTime;
 use gridlet::builder;
 use gridlet::compile::{self, Checked, LinkInput, Session};
 use gridlet::diagnostics::{ids, reference};
+use gridlet::disk;
 use gridlet::emit::{self, Input, Kind};
 use gridlet::error::Error;
 use gridlet::inkwell::context::Context;
@@ -283,9 +284,7 @@ pub unsafe extern "C" fn gridlet_module_open(
                     compile::load(path).map_err(|error| messages.failed(error, &nowhere()))?;
                 return check(sources, path.parent(), options.as_ref(), messages);
             }
-            let data = fs::read(path).map_err(|source| {
-                messages.failed(Error::Io { path: path.into(), source }, &nowhere())
-            })?;
+            let data = disk::bytes(path).map_err(|error| messages.failed(error, &nowhere()))?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let mut module = read(&name, &data, options.as_ref(), messages)?;
             if let Read::Nvvm { file, .. } = &mut module.input {

@@ -11,6 +11,7 @@ use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{
     Backend, BuildOptions, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
+use gridlet::disk;
 use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
@@ -405,7 +406,7 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
         return Ok(each_output(session, Input::Own(&own), options)?);
     }
     // A library has no kernels.
-    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
+    let bytes = disk::bytes(path)?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let library = Library::read(&context, &name, &bytes).map_err(Error::in_nvvm_ir)?;
     Ok(each_output(session, Input::Library(&library), options)?)

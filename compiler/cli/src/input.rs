@@ -1,11 +1,13 @@
 //! The input files of the commands.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use gridlet::Error;
 use gridlet::builder;
 use gridlet::compile::{self, Checked, KernelName};
+use gridlet::disk;
 use gridlet::inkwell::context::Context;
 use gridlet::modules::Own;
 use gridlet::source::SourceMap;
@@ -56,8 +58,10 @@ fn ir(path: &Path, wanted: &[KernelName], reporter: &Reporter) -> Result<Checked
             format!("{}: Gridlet's IR has no instances such as `{instance}`", path.display());
         return Err(Failure::call(message));
     }
-    let text = fs::read_to_string(path)
-        .map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+    let text = String::from_utf8(disk::bytes(path)?).map_err(|error| {
+        let source = io::Error::new(ErrorKind::InvalidData, error);
+        Error::Io { path: path.to_path_buf(), source }
+    })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let shown = SourceMap::single(&name, &text);
     builder::read(&name, &text).map_err(|error| reporter.program(error.into(), &shown))
@@ -65,10 +69,7 @@ fn ir(path: &Path, wanted: &[KernelName], reporter: &Reporter) -> Result<Checked
 
 /// Reads a module of NVVM IR.
 pub(crate) fn module<'ctx>(context: &'ctx Context, path: &Path) -> Result<Own<'ctx>, Failure> {
-    if path.is_dir() {
-        return Err(Failure::call(format!("{}: is a folder", path.display())));
-    }
-    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
+    let bytes = disk::bytes(path)?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let mut own = Own::read(context, &name, &bytes).map_err(foreign)?;
     let written = fs::metadata(path).and_then(|found| found.modified()).ok();

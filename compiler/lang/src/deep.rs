@@ -148,6 +148,24 @@ mod tests {
         }
     }
 
+    /// Each variable adds a level to the type of the one before.
+    #[test]
+    fn types_of_variables_nest_as_deep_as_written_ones() {
+        let program = |n: usize, make: fn(&str) -> String| {
+            let more = |at: usize| format!("let x{at} = {};\n", make(&format!("x{}", at - 1)));
+            let lines: String = (1..=n).map(more).collect();
+            let text = format!("kernel k(p: *mut u32) {{ let x0 = 1u32;\n{lines}*p = x0; }}\n");
+            SourceMap::single("a.grid", text)
+        };
+        let makes: [fn(&str) -> String; 3] =
+            [|x| format!("&{x}"), |x| format!("[{x}]"), |x| format!("[{x}; 1]")];
+        for make in makes {
+            assert_eq!(ids(check(program(255, make))), [""; 0]);
+            assert_eq!(ids(check(program(256, make))), [ids::NESTING_TOO_DEEP]);
+            assert_eq!(ids(check(program(20_000, make))), [ids::NESTING_TOO_DEEP]);
+        }
+    }
+
     #[test]
     fn only_texts_that_may_nest_deep_need_room() {
         assert!(is_shallow(&"let x = (a + b) * c;\n".repeat(1000)));

@@ -14,7 +14,7 @@ const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 pub const MAX_BLOCK_THREADS: u32 = 1024;
 
 /// The maximum shared memory of a block in bytes, that of the architecture with the most (same source; compute capability 9.0).
-const MAX_SHARED_BYTES: i128 = 227 * 1024;
+pub(crate) const MAX_SHARED_BYTES: i128 = 227 * 1024;
 
 /// A size that no launch can have.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -179,7 +179,7 @@ impl Checked {
     /// launches.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the strategy cannot launch an `extern kernel`; otherwise only internal errors.
+    /// As [`launch::lower`].
     pub fn lower(&self, options: &LaunchOptions) -> Result<ir::Module> {
         if !options.count_launches {
             return launch::lower(&self.module, &self.layouts, options);

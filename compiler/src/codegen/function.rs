@@ -1,8 +1,8 @@
 //! Functions: their declarations, and the frame in which their instructions are emitted.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
-use std::collections::BTreeSet;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeSet, HashMap};
 
 use gridlet_artifact::cpu::abi;
 use inkwell::attributes::AttributeLoc;
@@ -250,6 +250,9 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) runtime: OnceCell<Vec<bool>>,
     /// See `copies.rs`, indexed by `ir::InstId`; computed on first use.
     pub(super) copied: OnceCell<Vec<bool>>,
+    /// On the CPU, the copies of arguments that callbacks read, by name, size and alignment. One serves all calls: LLVM's time grows with the
+    /// square of the variables whose addresses calls get.
+    pub(super) argument_copies: RefCell<HashMap<(&'static str, u64, u32), PointerValue<'ctx>>>,
     /// How often each instruction is used, indexed by `ir::InstId`; computed on first use.
     uses: OnceCell<Vec<u32>>,
     /// The metadata of loops, by their header blocks.
@@ -284,6 +287,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             shared_base: None,
             runtime: OnceCell::new(),
             copied: OnceCell::new(),
+            argument_copies: RefCell::default(),
             uses: OnceCell::new(),
             loops: LoopNodes::default(),
             in_prologue: Cell::new(false),

@@ -146,7 +146,7 @@ pub fn build_module_for<'ctx>(
     if variables {
         return Ok(module);
     }
-    Ok(directives_only(&module)?.unwrap_or(module))
+    Ok(directives_only(&module, false)?.unwrap_or(module))
 }
 
 /// Emits the globals and functions of the IR.

@@ -16,6 +16,7 @@ use inkwell::targets::{FileType, TargetMachine};
 
 pub use linker::link;
 
+use crate::child::{self, End, Limits};
 use crate::codegen::{CpuModuleOptions, build_cpu_module, link_inputs};
 use crate::error::{Error, Result};
 use crate::fatal;
@@ -120,17 +121,30 @@ pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -
     if !inputs.iter().any(|input| input.kind == InputKind::Ir) {
         return write(&module, &machine, options, &messages);
     }
-    // Another compiler's module may use what LLVM's target lacks, which is a fatal error of LLVM.
+    // Another compiler's module may use what LLVM's target lacks, over which LLVM ends the process.
+    fatal::install();
     let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
-    let options = *options;
-    fatal::caught(WRITING, move || {
+    let written = || {
         let context = Context::create();
         let messages = Messages::of(&context);
         let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode, "module");
         let module = Module::parse_bitcode_from_buffer(&buffer, &context)
             .map_err(|message| refused("copying the module", message.to_string()))?;
-        write(&module, &machine::host(&options)?, &options, &messages)
-    })
+        write(&module, &machine::host(options)?, options, &messages)
+    };
+    let work = || {
+        written().map_err(|error| match error {
+            Error::Tool { log, .. } => log,
+            other => other.to_string(),
+        })
+    };
+    match child::run(WRITING, Limits::Working, || {}, work)? {
+        End::Done(made) => made.map_err(|log| refused(WRITING, log)),
+        End::Died { how, said } => {
+            let log = format!("LLVM ends over a module that is linked in ({how})\n{said}");
+            Err(refused(WRITING, log))
+        }
+    }
 }
 
 const WRITING: &str = "writing an object file";

@@ -1,9 +1,13 @@
 //! User-supplied modules to link, which define the program's `extern fn`s.
 
 #[cfg(feature = "llvm")]
-mod child;
+mod annotations;
+#[cfg(feature = "llvm")]
+pub(crate) mod cycles;
 #[cfg(feature = "llvm")]
 pub(crate) mod externs;
+#[cfg(feature = "llvm")]
+mod nesting;
 #[cfg(feature = "llvm")]
 mod read;
 #[cfg(feature = "llvm")]
@@ -14,7 +18,6 @@ pub use read::read;
 #[cfg(feature = "llvm")]
 pub(crate) use read::{MAX_NESTING, bitcode};
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::elf::{EM_CUDA, ET_REL, FileHeader64};
@@ -22,7 +25,7 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{FileHeader, SectionHeader as _};
 use object::{LittleEndian, elf};
 
-use crate::{Error, Result};
+use crate::{Error, Result, disk};
 
 /// The kind of a linked module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +128,7 @@ impl LinkInput {
             let why = "is a folder; name the file in it that defines the functions";
             return Err(Error::Invalid(format!("{}: {why}", path.display())));
         }
-        let bytes =
-            fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+        let bytes = disk::bytes(path)?;
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
         let folder = path.parent().map(Path::to_path_buf);
         Ok(LinkInput { folder, ..LinkInput::new(name, bytes)? })

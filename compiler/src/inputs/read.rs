@@ -8,8 +8,9 @@ use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
-use super::child::{self, End};
 use super::typed::{self, Look};
+use super::{annotations, cycles, nesting};
+use crate::child::{self, End, Limits};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::fatal;
 use crate::messages::Messages;
@@ -39,15 +40,15 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     fatal::install();
     warm_up();
     let read = || clean(name, bytes).map_err(|error| error.to_string());
-    match child::run(read)? {
+    match child::run("reading a module", Limits::Short, || {}, read)? {
         End::Done(Ok(bitcode)) => return Ok(bitcode),
         End::Done(Err(message)) if is_bitcode => return Err(Error::Invalid(message)),
         // Below, with its place.
         End::Done(Err(_)) => {}
-        End::Died(how) if is_bitcode => {
+        End::Died { how, .. } if is_bitcode => {
             return Err(unreadable(name, &format!("the file is damaged ({how})")));
         }
-        End::Died(how) => return Err(unreadable(name, &format!("{UPGRADES} ({how})"))),
+        End::Died { how, .. } => return Err(unreadable(name, &format!("{UPGRADES} ({how})"))),
     }
     let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
     // Damaged bitcode can end in a fatal error.
@@ -58,6 +59,10 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         }
     })
 }
+
+/// LLVM reads the operands of such a node without a look at how many and what they are.
+const ANNOTATIONS: &str = "wrong node of `!nvvm.annotations`: it must be a function or a variable, and then names with numbers, as in \
+     `!{ptr @k, !\"kernel\", i32 1}`";
 
 /// LLVM upgrades old forms when it reads a module, without a look at whether they have that form.
 const UPGRADES: &str = "LLVM ends over it, probably over a call of an intrinsic with other arguments than it has, or over a node of \
@@ -174,6 +179,15 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         return Err(too_deep(name, bytes, at));
     }
     let original = std::str::from_utf8(bytes).ok();
+    if let Some(line) = original.and_then(|text| nesting::deep_type(text, MAX_NESTING)) {
+        let message = format!(
+            "this type has more than {MAX_NESTING} others inside each other; write types that nest less"
+        );
+        return Err(mistake(name, Some(place(name, line, None)), message));
+    }
+    if let Some(at) = original.and_then(annotations::wrong_line) {
+        return Err(mistake(name, Some(place(name, at, None)), ANNOTATIONS.into()));
+    }
     let is_typed = look.is_typed && original.is_some();
     let text = original.filter(|_| is_typed).map(typed::with_types);
     let bytes = text.as_deref().map_or(bytes, str::as_bytes);
@@ -188,6 +202,15 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     }
     if is_typed {
         typed::keep_meaning(&module, &context);
+    }
+    let printed = || module.print_to_string().to_string();
+    let cycle = original.map_or_else(
+        || cycles::line_of_cycle(&printed()).map(|_| None),
+        |text| cycles::line_of_cycle(text).map(Some),
+    );
+    if let Some(line) = cycle {
+        let place = line.map(|line| place(name, line, None));
+        return Err(mistake(name, place, cycles::CYCLE.into()));
     }
     module.verify().map_err(|log| {
         let log = log.to_string();

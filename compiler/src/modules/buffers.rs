@@ -7,12 +7,13 @@ use gridlet_lang::launch::cdp::symbols::RuntimeFunction;
 use gridlet_lang::layout::MAX_PARAMETER_BYTES;
 use inkwell::llvm_sys::LLVMOpcode;
 
+use super::bounds;
 use super::check::Finding;
 use super::kernels::{self, name};
 use super::layout::is_padding;
-use super::local;
 use super::runtime::calls;
 use super::uses::{Bytes, Uses, uses};
+use super::{indirect, local};
 use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 
 /// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
@@ -20,7 +21,7 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
     let of = |wanted| declared.iter().filter(move |(_, known)| *known == wanted);
     let launchers: Vec<Value<'m>> =
         of(RuntimeFunction::LaunchDevice).map(|(function, _)| *function).collect();
-    let mut findings = vec![];
+    let mut findings = indirect::check(declared);
     for (function, _) in of(RuntimeFunction::GetParameterBuffer) {
         for call in calls(*function) {
             let target = call.arguments().first().copied();
@@ -35,6 +36,22 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
         }
     }
     findings
+}
+
+/// The requests for parameter buffers that no launch uses, in the order of the module.
+pub(super) fn unused<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Value<'m>> {
+    let of = |wanted| declared.iter().filter(move |(_, known)| *known == wanted);
+    let launchers: Vec<Value<'m>> =
+        of(RuntimeFunction::LaunchDevice).map(|(function, _)| *function).collect();
+    let requests = of(RuntimeFunction::GetParameterBuffer);
+    // LLVM lists the last call first.
+    let mut requests: Vec<_> =
+        requests.flat_map(|(function, _)| calls(*function).into_iter().rev()).collect();
+    requests.retain(|call| {
+        let uses = uses(*call, &launchers);
+        uses.launches.is_empty() && !uses.is_elsewhere
+    });
+    requests
 }
 
 /// What is wrong with one launch.
@@ -66,7 +83,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
              the large data instead"
         ));
     }
-    let Uses { stores, is_whole, .. } = uses;
+    let Uses { stores, launches, is_whole, .. } = uses;
     for (store, (first, last)) in stores {
         let covered: i64 = parameters
             .iter()
@@ -90,7 +107,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
         }
     }
     for ((name, (start, end)), (ty, is_copied)) in
-        parameters.iter().zip(types).filter(|_| *is_whole)
+        parameters.iter().zip(types).filter(|_| *is_whole && !launches.is_empty())
     {
         let is_stored =
             |byte: i64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
@@ -126,12 +143,18 @@ fn local_arguments<'m>(buffer: Value<'m>, target: Value<'m>, uses: &Uses<'m>) ->
         end = start + extent.size;
         starts.push((parameter, start as i64..end as i64));
     }
-    let of_store = |(store, (first, _)): &(Value<'m>, Bytes)| {
-        if store.opcode() != LLVMOpcode::LLVMStore {
-            return None;
-        }
-        let (parameter, _) = starts.iter().find(|(_, bytes)| bytes.contains(first))?;
-        let memory = local::passed(store.operand(0), parameter)?;
+    let of_store = |(store, (first, last)): &(Value<'m>, Bytes)| {
+        let (memory, parameter) = if store.opcode() == LLVMOpcode::LLVMStore {
+            let (parameter, _) = starts.iter().find(|(_, bytes)| bytes.contains(first))?;
+            (local::passed(store.operand(0), parameter)?, parameter)
+        } else {
+            // One copy may fill several parameters.
+            starts.iter().find_map(|(parameter, bytes)| {
+                let copied = (bytes.start.max(*first) - first, bytes.end.min(*last) - first);
+                let memory = local::copied(store.operand(1), copied, parameter)?;
+                Some((memory, parameter))
+            })?
+        };
         let message = format!(
             "`{caller}` passes the address of {memory} as `{}` to `{child}`, whose grid cannot reach that memory; pass \
              the value itself, or a pointer to device memory",
@@ -171,10 +194,12 @@ fn impossible(buffer: Value<'_>, target: Value<'_>, child: &str) -> Option<Strin
         extents.collect::<Vec<_>>()
     };
     let bounds = kernels::launch_bounds(target).map(|bounds| (child, bounds.max_threads));
-    let mut problems = extents::grid(&sizes(grid));
-    problems.extend(extents::block(&sizes(block), bounds));
+    let (grid, block) = (sizes(grid), sizes(block));
+    let mut problems = extents::grid(&grid);
+    problems.extend(extents::block(&block, bounds));
     problems.extend(constant(shared).and_then(extents::shared));
-    problems.into_iter().next().map(|problem| problem.message)
+    let first = problems.into_iter().next().map(|problem| problem.message);
+    first.or_else(|| bounds::mismatch(target, &grid, &block))
 }
 
 /// One extent of a grid or block that is a constant, or is built by `insertvalue`.

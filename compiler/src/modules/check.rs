@@ -7,10 +7,11 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, runtime};
+use super::{buffers, empty, ignored, runtime, shared};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
+use crate::ptx::culprits;
 use crate::toolchain::LLVM_VERSION;
 
 /// Functions of the first interface, before CUDA 12.
@@ -135,8 +136,24 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
         let wrong = wrong.chain(kernels::wrong_parameters(kernel));
         findings.extend(wrong.map(|message| Finding { at, message }));
     }
+    findings.extend(ignored::variables(module));
+    findings.extend(empty::check(module));
+    findings.extend(shared::check(module));
     findings.extend(intrinsics(module, arch));
     findings.extend(device_runtime(module, arch));
+    findings.extend(buffers::check(&runtime::declared(module)));
+    findings
+}
+
+/// All that is wrong with a module on the CPU device, beside what it lacks.
+pub(super) fn for_cpu(module: Module<'_>) -> Vec<Finding<'_>> {
+    let mut findings = signatures(module);
+    for kernel in kernels::kernels(module) {
+        let wrong = kernels::wrong_copies(kernel);
+        findings.extend(wrong.into_iter().map(|message| Finding { at: Some(kernel), message }));
+    }
+    findings.extend(ignored::variables(module));
+    findings.extend(ignored::assembly(module));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
 }
@@ -182,7 +199,7 @@ fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
         .collect()
 }
 
-/// The first call of each intrinsic that libNVVM lacks in the dialect of an architecture.
+/// The first call of each intrinsic that libNVVM lacks in the dialect of an architecture, and other parts that it ignores.
 pub(super) fn lacking<'m>(module: Module<'m>, arch: CudaArch) -> Vec<Finding<'m>> {
     let wrong = |function: Value<'m>| {
         let symbol = name(function);
@@ -191,7 +208,7 @@ pub(super) fn lacking<'m>(module: Module<'m>, arch: CudaArch) -> Vec<Finding<'m>
             Some(format!("libNVVM has no `{symbol}` for {arch}; {instead}"))
         })
     };
-    intrinsics_of(module).filter_map(wrong).collect()
+    intrinsics_of(module).filter_map(wrong).chain(ignored::assembly(module)).collect()
 }
 
 /// The first call of each intrinsic that an older libNVVM lacks, after a tool refused the module.
@@ -208,6 +225,53 @@ pub(super) fn newer<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
         })
     };
     intrinsics_of(module).filter_map(wrong).collect()
+}
+
+/// The functions and intrinsics that a compiler's log is about, line by line.
+pub(super) fn named<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+    let functions = module.functions();
+    let finding = |line: &str| {
+        let (symbol, call) = culprits::named(line)?;
+        let function = functions.iter().copied().find(|function| name(*function) == symbol)?;
+        let calls = culprits::calls(function);
+        let call = match call {
+            Some(number) => calls.get(number),
+            None => calls.first().filter(|_| function.is_declaration()),
+        };
+        Some(Finding { at: call.copied().or(Some(function)), message: line.to_owned() })
+    };
+    log.lines().filter_map(finding).collect()
+}
+
+/// The call of an intrinsic that libNVVM names when it refuses a module, because it has other types or uses there. If it may be one of
+/// several calls, the declaration.
+pub(super) fn refused<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
+    let is_named = |function: &Value<'m>| {
+        let symbol = format!("@{}", name(*function));
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+        log.match_indices(&symbol).any(|(at, _)| !log[at + symbol.len()..].starts_with(is_part))
+    };
+    let mut named = intrinsics_of(module).filter(is_named);
+    let (Some(function), None) = (named.next(), named.next()) else { return vec![] };
+    let symbol = name(function);
+    let calls = culprits::calls(function);
+    if calls.iter().any(|call| lacking::is_newer(&symbol, is_approximate(*call))) {
+        return vec![];
+    }
+    let is_quoted = |call: &&Value<'m>| log.contains(&bare(&call.print()));
+    let mut quoted = calls.iter().filter(|call| calls.len() == 1 || is_quoted(call));
+    let at = match (quoted.next(), quoted.next()) {
+        (Some(call), None) => *call,
+        _ => function,
+    };
+    let instead = culprits::INSTEAD;
+    let message = format!("libNVVM refuses `{symbol}` as it is here; {instead}:\n{log}");
+    vec![Finding { at: Some(at), message }]
+}
+
+/// The text of an instruction without its metadata. What tools get is a copy, which may have other debug information.
+pub(super) fn bare(text: &str) -> String {
+    text.split(", !").next().unwrap_or_default().trim().to_owned()
 }
 
 fn intrinsics_of(module: Module<'_>) -> impl Iterator<Item = Value<'_>> {

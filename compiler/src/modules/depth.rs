@@ -40,6 +40,11 @@ pub(super) fn check(module: Module<'_>) -> Option<Finding<'_>> {
     None
 }
 
+/// Whether a type nests too deep.
+pub(super) fn is_too_deep(ty: Type<'_>) -> bool {
+    Depths::default().of(ty) > MAX_NESTING
+}
+
 /// The types of a function's parameters and result.
 fn types(function: Value<'_>) -> Vec<Type<'_>> {
     let whole = function.value_type();

@@ -132,20 +132,32 @@ pub(super) fn wrong_bounds(kernel: Value<'_>) -> Vec<String> {
     kernel.attributes(Place::Function).iter().filter_map(wrong).collect()
 }
 
+/// What is wrong with the parameters of which a kernel gets a copy: behind one whose size is no multiple of its alignment, devices and
+/// tools differ in the padding.
+pub(super) fn wrong_copies(kernel: Value<'_>) -> Vec<String> {
+    let wrong = |parameter: &Parameter<'_>| {
+        let known = parameter.extent().filter(|_| parameter.is_copied)?;
+        if known.size.is_multiple_of(known.alignment.max(1)) {
+            return None;
+        }
+        let whole = known.size.next_multiple_of(known.alignment);
+        Some(format!(
+            "kernel `{}`: the parameter `{}` has the type `{}`; its size is no multiple of its alignment, as that of C's types is: pad \
+             it to {whole} bytes",
+            name(kernel),
+            parameter.name,
+            parameter.ty.print()
+        ))
+    };
+    parameters(kernel).iter().filter_map(wrong).collect()
+}
+
 /// What is wrong with the types of a kernel's parameters: LLVM gives them types that PTX does not have, or crashes.
 pub(super) fn wrong_parameters(kernel: Value<'_>) -> Vec<String> {
     let symbol = name(kernel);
     let wrong = |parameter: &Parameter<'_>| {
         let (why, instead) = match parameter.ty.shape() {
-            _ if parameter.is_copied => {
-                let known = parameter.extent()?;
-                if known.size.is_multiple_of(known.alignment.max(1)) {
-                    return None;
-                }
-                let why = "its size is no multiple of its alignment, as that of C's types is";
-                let whole = known.size.next_multiple_of(known.alignment);
-                (why, format!("pad it to {whole} bytes"))
-            }
+            _ if parameter.is_copied => return None,
             Shape::Int(1 | 8 | 16 | 32 | 64 | 128) => return None,
             Shape::Int(width @ ..128) => {
                 let wide = width.next_power_of_two().max(8);
@@ -164,7 +176,9 @@ pub(super) fn wrong_parameters(kernel: Value<'_>) -> Vec<String> {
             "kernel `{symbol}`: the parameter `{parameter}` has the type `{ty}`; {why}: {instead}"
         ))
     };
-    parameters(kernel).iter().filter_map(wrong).collect()
+    let mut all = wrong_copies(kernel);
+    all.extend(parameters(kernel).iter().filter_map(wrong));
+    all
 }
 
 /// The launch bounds of a kernel (LLVM's User Guide for NVPTX, "Function Attributes").

@@ -26,9 +26,10 @@ use inkwell::values::{
 };
 
 use super::declare::callees;
-use super::{complete, files, kernels, lines, local};
+use super::{bounds, complete, depth, files, kernels, lines, local};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
+use crate::inputs::MAX_NESTING;
 use crate::nvvm::legacy::llvm::{self, Meta};
 
 /// The metadata of a call with the position that the caller gave: a file and a line.
@@ -303,6 +304,13 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         }
         let (mut offsets, mut end) = (vec![], 0);
         for (parameter, argument) in parameters.iter().zip(&launch.arguments) {
+            if [parameter.ty, llvm::Value::of(argument).ty()].into_iter().any(depth::is_too_deep) {
+                return Err(yours(format!(
+                    "the type of parameter `{}` of kernel `{name}`, or of its argument, nests more than {MAX_NESTING} deep; \
+                     pass a pointer",
+                    parameter.name
+                )));
+            }
             let given = argument.get_type().print_to_string().to_string();
             let declared = parameter.ty.print();
             let declared = declared.split(" = type").next().unwrap_or_default();
@@ -353,12 +361,19 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         let mut problems = extents::grid(&sizes(&launch.grid));
         problems.extend(extents::block(&sizes(&launch.block), bounds));
         problems.extend(launch.shared.as_ref().and_then(constant).and_then(extents::shared));
-        if let Some(problem) = problems.into_iter().next() {
+        let problem = problems.into_iter().next().map(|problem| {
             let note = problem.note.map_or_else(String::new, |note| format!("; {note}"));
-            return Err(yours(format!(
-                "a launch of kernel `{name}` cannot succeed: {}{note}",
-                problem.message
-            )));
+            problem.message + &note
+        });
+        // Extents that are not given are 1.
+        let all = |values: &[IntValue<'ctx>]| {
+            let mut all = sizes(values);
+            all.resize(3, Some(1));
+            all
+        };
+        let mismatch = || bounds::mismatch(kernel, &all(&launch.grid), &all(&launch.block));
+        if let Some(problem) = problem.or_else(mismatch) {
+            return Err(yours(format!("a launch of kernel `{name}` cannot succeed: {problem}")));
         }
         Ok(offsets)
     }

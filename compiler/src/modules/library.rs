@@ -87,10 +87,9 @@ pub(super) fn check(
 pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, error: Error) -> Error {
     let Error::Tool { operation, log, .. } = &error else { return error };
     let module = llvm::Module::new(module);
-    let mut findings = check::not_linked(module, log);
-    if findings.is_empty() {
-        findings = check::newer(module, log);
-    }
+    let known = [check::not_linked, check::named, check::refused, check::newer];
+    let found = known.iter().map(|find| find(module, log)).find(|found| !found.is_empty());
+    let mut findings = found.unwrap_or_default();
     if findings.is_empty() {
         let at = mentioned(module, operation, log);
         findings = vec![Finding { at, message: error.to_string() }];
@@ -101,19 +100,25 @@ pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, erro
 /// What the writer of the legacy dialect refuses: its operation has the name of the function or variable, its log starts with an
 /// instruction.
 fn mentioned<'m>(module: llvm::Module<'m>, operation: &str, log: &str) -> Option<Value<'m>> {
-    let symbol = operation.split('`').nth(1)?;
+    let symbol = operation.split_once('`')?.1.rsplit_once('`')?.0;
     let is_it = |value: &Value<'m>| kernels::name(*value) == symbol;
     let Some(function) = module.functions().into_iter().find(is_it) else {
         return module.variables().into_iter().find(is_it);
     };
-    // What is refused is a copy, which may have other debug information.
-    let bare = |text: &str| text.split(", !").next().unwrap_or_default().trim().to_owned();
-    let refused = bare(log.lines().next().unwrap_or_default());
-    // LLVM takes long to print one of many.
+    let refused = check::bare(log.lines().next().unwrap_or_default());
     let blocks = function.blocks().into_iter();
-    let instructions = blocks.flat_map(|block| block.instructions()).take(MOST_PRINTED);
-    let shown = instructions.into_iter().find(|one| bare(&one.print()) == refused);
-    Some(shown.unwrap_or(function))
+    let instructions: Vec<_> = blocks.flat_map(|block| block.instructions()).collect();
+    // Of several that look the same, the one that is refused is not known. Those with a result do not.
+    if instructions.len() > MOST_PRINTED && !refused.starts_with('%') {
+        return Some(function);
+    }
+    // LLVM takes long to print one of many.
+    let printed = instructions.into_iter().take(MOST_PRINTED);
+    let mut shown = printed.filter(|one| check::bare(&one.print()) == refused);
+    match (shown.next(), shown.next()) {
+        (Some(one), None) => Some(one),
+        _ => Some(function),
+    }
 }
 
 /// The most instructions that are compared with a message.
@@ -131,14 +136,14 @@ pub(super) fn refuse<'m>(
     }
     let known = Positions::of(sources);
     let mistakes = findings.map(|finding| {
-        let place = finding.at.and_then(|at| place(name, at, &known, sources));
+        let place = finding.at.and_then(|at| place(at, &known, sources));
         Mistake::new(name, place, finding.message)
     });
     Err(Error::Mistakes(mistakes.collect()))
 }
 
 /// The position of an instruction, a function or a variable.
-fn place(name: &str, value: Value<'_>, known: &Positions, sources: &SourceMap) -> Option<Place> {
+fn place(value: Value<'_>, known: &Positions, sources: &SourceMap) -> Option<Place> {
     let is_instruction = value.kind() == Kind::Instruction;
     let position = match value.kind() {
         Kind::Instruction => positions::position(value),
@@ -149,10 +154,11 @@ fn place(name: &str, value: Value<'_>, known: &Positions, sources: &SourceMap) -
         return Some(Place { file: position.file, line: position.line, column: None });
     }
     let span = if is_instruction {
-        let function = value.function()?;
-        known.instructions(&kernels::name(function), function).get(&value).copied()
+        known.instruction(value)
     } else {
         known.line_of(&kernels::name(value))
     };
-    Some(Place { file: name.to_owned(), line: sources.line(span?), column: None })
+    // The text of a module that was built in memory has a name of its own.
+    let span = span?;
+    Some(Place { file: sources.name(span).to_owned(), line: sources.line(span), column: None })
 }

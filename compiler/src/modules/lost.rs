@@ -1,6 +1,8 @@
 //! Launches whose status a module of another compiler drops: a failure is recorded for the host, as that of a plain launch of
 //! the language. A module that reads the status (`reads.rs`) handles failures itself.
 
+use std::collections::HashSet;
+
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
     ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction,
@@ -19,7 +21,7 @@ use super::launch::{building, given_position};
 use super::positions::Positions;
 use super::uses::{Uses, uses};
 use super::variables::source;
-use super::{files, positions, reads, runtime};
+use super::{files, null_checks, positions, reads, runtime};
 use crate::error::Result;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
@@ -61,9 +63,7 @@ pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
     let positions = Positions::of(sources);
     let word = module.get_context().i32_type();
     for call in calls {
-        let Some(function) = call.function() else { continue };
-        let lines = positions.instructions(&name(function), function);
-        let line = lines.get(&call).map_or(0, |span| sources.line(*span));
+        let line = positions.instruction(call).map_or(0, |span| sources.line(span));
         // SAFETY: the call takes three `i32`; the last is the line.
         unsafe { LLVMSetOperand(call.raw(), 2, word.const_int(line.into(), false).as_value_ref()) };
     }
@@ -84,7 +84,7 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     if dropped.is_empty() {
         return Ok(false);
     }
-    let places = Places::of(module, sources);
+    let places = Places { module, sources, lines: Positions::of(sources) };
     let noted: Vec<_> = dropped
         .into_iter()
         .map(|(call, known)| Ok((call, known, places.of_call(call)?)))
@@ -96,7 +96,8 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     Ok(!has_record)
 }
 
-/// The launches whose status is dropped, and the requests for their buffers that are tested.
+/// The launches whose status is dropped, and the requests for their buffers that are tested; also those that are tested only to
+/// skip a launch whose status is read.
 fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
     let declared = runtime::declared(module);
     let right = declared.iter().filter(|(function, known)| {
@@ -111,7 +112,7 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
         .iter()
         .filter(|(call, known)| *known == RuntimeFunction::LaunchDevice && !reads::is_read(*call));
     let mut found: Vec<_> = launches.copied().collect();
-    let buffers: Vec<Value<'_>> = found
+    let buffers: HashSet<Value<'_>> = found
         .iter()
         .filter_map(|(call, _)| call.arguments().first().copied())
         .map(source)
@@ -124,7 +125,8 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
             && match uses(*call, &launchers) {
                 // A test and the launch may be there.
                 Uses { is_elsewhere: true, .. } => drops_some,
-                Uses { is_tested, .. } => is_tested && buffers.contains(call),
+                uses if buffers.contains(call) => !uses.tests.is_empty(),
+                uses => null_checks::only_skip(*call, &uses),
             }
     }));
     found
@@ -140,11 +142,7 @@ struct Places<'a, 'ctx> {
     lines: Positions,
 }
 
-impl<'a, 'ctx> Places<'a, 'ctx> {
-    fn of(module: &'a Module<'ctx>, sources: &'a SourceMap) -> Self {
-        Places { module, sources, lines: Positions::of(sources) }
-    }
-
+impl Places<'_, '_> {
     fn of_call(&self, call: Value<'_>) -> Result<Place> {
         if let Some((file, line)) = given_position(self.module, call) {
             return Ok((files::number(self.module, &file)?, line));
@@ -152,11 +150,7 @@ impl<'a, 'ctx> Places<'a, 'ctx> {
         if let Some(position) = positions::position(call) {
             return Ok((files::number(self.module, &position.file)?, position.line));
         }
-        let function = call.function();
-        let symbol = function.map(name).unwrap_or_default();
-        let lines = function.map(|function| self.lines.instructions(&symbol, function));
-        let span = lines.and_then(|lines| lines.get(&call).copied());
-        Ok((0, self.sources.line(span.unwrap_or_else(|| self.lines.first_line(&symbol)))))
+        Ok((0, self.lines.instruction(call).map_or(0, |span| self.sources.line(span))))
     }
 }
 

@@ -20,13 +20,18 @@
 //! # Ok(()) }
 //! ```
 
+mod bounds;
 mod buffers;
 mod check;
 mod complete;
 mod declare;
 mod depth;
+mod empty;
 mod files;
+mod held;
+mod ignored;
 mod import;
+mod indirect;
 mod intrinsics;
 mod kernels;
 mod launch;
@@ -35,10 +40,12 @@ mod library;
 mod lines;
 mod local;
 mod lost;
+mod null_checks;
 mod pointees;
 mod positions;
 mod reads;
 mod runtime;
+mod shared;
 mod uses;
 mod variables;
 
@@ -60,6 +67,7 @@ use inkwell::module::Module;
 
 use crate::disk;
 use crate::error::{Error, Mistake, Place, Result};
+use crate::inputs::cycles;
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
@@ -104,6 +112,8 @@ impl<'ctx> Own<'ctx> {
     /// launch cannot pass.
     pub fn of(module: Module<'ctx>) -> Result<Self> {
         let name = module.get_name().to_string_lossy().into_owned();
+        // Before LLVM prints it, which recurses over types.
+        library::refuse(&name, &SourceMap::default(), depth::check(llvm::Module::new(&module)))?;
         // The module is often called by the file that it was made from, whose lines are not those of the text.
         let path = Path::new(if name.is_empty() { "module" } else { &name });
         let shown = path.with_extension("ll").to_string_lossy().into_owned();
@@ -116,6 +126,17 @@ impl<'ctx> Own<'ctx> {
         let view = llvm::Module::new(&module);
         library::refuse(name, &sources, depth::check(view))?;
         library::refuse(name, &sources, check::reserved(view))?;
+        // LLVM's verifier would not end.
+        if let Some(file) = sources.files().first()
+            && let Some(line) = cycles::line_of_cycle(&file.text)
+        {
+            let place = Place { file: file.name.clone(), line: line as u32, column: None };
+            return Err(Error::Mistakes(vec![Mistake::new(
+                name,
+                Some(place),
+                cycles::CYCLE.into(),
+            )]));
+        }
         nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
             .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
         let functions = module.get_functions();
@@ -177,7 +198,7 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// What may be wrong with the module on a GPU: functions that it uses and does not define, unless another module that is
-    /// linked with it does.
+    /// linked with it does, and parameter buffers that it asks for and never launches.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let positions = Positions::of(&self.program.sources);
         let warning = |function| {
@@ -187,7 +208,15 @@ impl<'ctx> Own<'ctx> {
             let hint = "give a module that defines it to `gridlet build` with `--link`";
             Diagnostic::warning(ids::UNDEFINED_FUNCTION, span, message).hint(hint)
         };
-        check::undefined(llvm::Module::new(&self.module)).into_iter().map(warning).collect()
+        let module = llvm::Module::new(&self.module);
+        let mut warnings: Vec<_> = check::undefined(module).into_iter().map(warning).collect();
+        warnings.extend(buffers::unused(&runtime::declared(module)).into_iter().map(|call| {
+            let span = positions.instruction(call).unwrap_or(Span::NOWHERE);
+            let message = "the parameter buffer that is asked for here is never launched";
+            let hint = "launch it with `cudaLaunchDeviceV2`, or do not ask for it";
+            Diagnostic::warning(ids::UNUSED_BUFFER, span, message).hint(hint)
+        }));
+        warnings
     }
 
     /// Turns an error of a compiler or a linker about functions that the module calls into one that names their lines.
@@ -209,11 +238,11 @@ impl<'ctx> Own<'ctx> {
     /// The program for an image for the CPU device.
     ///
     /// # Errors
-    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all wrong signatures of the device runtime's
-    /// functions.
+    /// [`Error::Mistakes`] with the first construct that the CPU device lacks, or with all that [`Own::check`] finds in the device
+    /// runtime's signatures, in parameter buffers and in variables.
     pub fn cpu_program(&self) -> Result<&Checked> {
         let sources = &self.program.sources;
-        library::refuse(self.name(), sources, check::signatures(llvm::Module::new(&self.module)))?;
+        library::refuse(self.name(), sources, check::for_cpu(llvm::Module::new(&self.module)))?;
         let Some((why, span)) = &self.missing else { return Ok(&self.program) };
         let place = span.filter(|span| *span != Span::NOWHERE).map(|span| Place {
             file: sources.name(span).to_owned(),

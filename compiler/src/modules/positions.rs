@@ -1,5 +1,6 @@
 //! The positions of a module's instructions: those of its debug information, otherwise the lines of its text.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::OPEN_TURNS;
 use gridlet_lang::source::{FileId, MAX_LINES, SourceMap, Span};
 
+use super::kernels::name;
 use super::lost;
 use crate::nvvm::legacy::llvm::{Module, Position, Value};
 
@@ -86,6 +88,8 @@ pub(super) struct Positions {
     places: HashMap<String, HashMap<u32, Span>>,
     /// Whether the module as it was read opens turns for its launches.
     has_turns: bool,
+    /// What [`Positions::instruction`] has computed, by the addresses of functions and of their instructions.
+    known: RefCell<HashMap<usize, HashMap<usize, Span>>>,
 }
 
 /// Whether a line of a function's text is an instruction of the module. Casts between pointers of the legacy dialect, and
@@ -166,7 +170,7 @@ impl Positions {
             }
         }
         let has_turns = text.contains(&symbol::internal(OPEN_TURNS));
-        Positions { functions, others, places, has_turns }
+        Positions { functions, others, places, has_turns, known: RefCell::default() }
     }
 
     /// The position of a function: that of its name in the source, or the line that starts it, or the start of the text.
@@ -211,5 +215,19 @@ impl Positions {
             (instruction, known.unwrap_or(line))
         };
         instructions.into_iter().enumerate().map(of).collect()
+    }
+
+    /// The position of one instruction of the module, which must not change between two calls. Those of its function are computed
+    /// once.
+    pub(super) fn instruction(&self, instruction: Value<'_>) -> Option<Span> {
+        let function = instruction.function()?;
+        let address = |value: Value<'_>| value.raw() as usize;
+        let compute = || {
+            let all = self.instructions(&name(function), function);
+            all.into_iter().map(|(value, span)| (address(value), span)).collect()
+        };
+        let mut known = self.known.borrow_mut();
+        let of_function = known.entry(address(function)).or_insert_with(compute);
+        of_function.get(&address(instruction)).copied()
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a module reads the status of a launch.
 //!
-//! It does if the status, or a value that is computed from it, decides a branch or a `switch`, is an argument of a call of
+//! It does if the status, or a value that is computed from it, decides a branch or a `switch` with several targets, is an argument of a call of
 //! another module's function, or is written to memory where others may find it. A local variable is not such memory: what
 //! counts there is whether the values that are loaded from it are read. A function of the module reads an argument if it reads
 //! its parameter, and what it returns is read if a caller reads it, or if nothing calls it. Arithmetic, comparisons, `select`
@@ -38,6 +38,8 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
         LLVMStore if user.operand(1) == value => None,
         LLVMStore => accesses(variable(user.operand(1))?).map(|accesses| accesses.loads),
         LLVMCall if is_hint(user) => Some(vec![]),
+        // Which way it goes makes no difference.
+        LLVMBr | LLVMSwitch if has_one_target(user) => Some(vec![]),
         LLVMCall => parameters(value, user),
         LLVMRet => {
             let function = user.function()?;
@@ -55,6 +57,12 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
         | LLVMShuffleVector | LLVMGetElementPtr | LLVMLoad => Some(vec![user]),
         _ => None,
     }
+}
+
+/// Whether all ways of a branch or a `switch` lead to one block.
+pub(super) fn has_one_target(branch: Value<'_>) -> bool {
+    let targets = branch.successors();
+    targets.iter().all(|target| Some(target) == targets.first())
 }
 
 /// The parameters that get a value in a call of a function of the module.

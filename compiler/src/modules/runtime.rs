@@ -119,7 +119,7 @@ pub(super) fn launches(module: Module<'_>) -> Vec<Vec<String>> {
 }
 
 /// A function and all functions that it may call directly or indirectly.
-fn reached(function: Value<'_>) -> Vec<Value<'_>> {
+pub(super) fn reached(function: Value<'_>) -> Vec<Value<'_>> {
     let (mut seen, mut open) = (HashSet::from([function]), vec![function]);
     let mut all = vec![];
     while let Some(function) = open.pop() {

@@ -19,8 +19,8 @@ pub(super) struct Uses<'m> {
     pub(super) launches: Vec<Value<'m>>,
     /// Whether these are all that write to it.
     pub(super) is_whole: bool,
-    /// Whether it is compared.
-    pub(super) is_tested: bool,
+    /// Its comparisons.
+    pub(super) tests: Vec<Value<'m>>,
     /// Whether there may be other uses, because it goes through memory, a `phi`, a number or another function.
     pub(super) is_elsewhere: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn uses<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> Uses<'m> {
         stores: vec![],
         launches: vec![],
         is_whole: true,
-        is_tested: false,
+        tests: vec![],
         is_elsewhere: false,
     };
     while let Some((address, offset)) = open.pop() {
@@ -69,7 +69,7 @@ pub(super) fn uses<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> Uses<'m> {
                     continue;
                 }
                 Some(LLVMICmp) => {
-                    uses.is_tested = true;
+                    uses.tests.push(user);
                     continue;
                 }
                 Some(LLVMCall) if launchers.contains(&user.callee()) => {
@@ -93,7 +93,7 @@ pub(super) fn uses<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> Uses<'m> {
 }
 
 /// The offset that a `getelementptr` of constants leads to.
-fn place(address: Value<'_>, offset: i64) -> Option<i64> {
+pub(super) fn place(address: Value<'_>, offset: i64) -> Option<i64> {
     offsets(address)?.into_iter().try_fold(offset, |sum, part| match part {
         Offset::Bytes(bytes) => sum.checked_add(bytes),
         Offset::Elements(..) => None,

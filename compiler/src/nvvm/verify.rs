@@ -20,6 +20,23 @@ pub(crate) const SOURCES: &str = "gridlet.sources";
 /// How the names of functions begin that [`crate::modules::Launches::finish`] adds.
 const OWN_FUNCTIONS: &str = "own.gridlet.";
 
+/// The most functions at fault that are named.
+const MAX_FUNCTIONS: usize = 5;
+
+/// A line with the functions that LLVM's verifier refuses, which its message does not name.
+fn functions_at_fault(module: &Module<'_>) -> String {
+    let wrong = module.get_functions().filter(|function| !function.verify(false));
+    let names: Vec<String> = wrong
+        .take(MAX_FUNCTIONS)
+        .map(|function| format!("`{}`", function.get_name().to_string_lossy()))
+        .collect();
+    match &names[..] {
+        [] => String::new(),
+        [one] => format!("in the function {one}:\n"),
+        several => format!("in the functions {}:\n", several.join(", ")),
+    }
+}
+
 /// Runs LLVM's verifier, and refuses calls of intrinsics that LLVM does not know: tools take them for functions of that
 /// name, or crash. `is_known_elsewhere` accepts names that the next tool knows and LLVM does not.
 ///
@@ -27,7 +44,9 @@ const OWN_FUNCTIONS: &str = "own.gridlet.";
 /// [`Error::Invalid`] with the likeliest mistakes and the verifier's message, or the intrinsic's name.
 pub(crate) fn verify(module: &Module<'_>, is_known_elsewhere: impl Fn(&str) -> bool) -> Result<()> {
     module.verify().map_err(|log| {
-        legacy::invalid(&format!("{}{}", mistakes::explain(module), log.to_string()))
+        let explained = mistakes::explain(module);
+        let said = format!("{explained}{}{}", functions_at_fault(module), log.to_string());
+        legacy::invalid(&said)
     })?;
     for function in module.get_functions() {
         let name = function.get_name().to_string_lossy();

@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
 
+use super::guard::{self, Stop};
 use super::{Ptx, PtxOptions, quotients, workarounds};
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
@@ -125,12 +126,13 @@ pub struct PtxOutput {
     pub log: String,
 }
 
-/// Verifies and compiles a module. `libdevice` is `libdevice.10.bc`, for modules that use its
-/// functions; unused functions cost nothing.
+/// Verifies and compiles a module, in a child process, because libNVVM ends the process over some modules that it cannot compile.
+/// `libdevice` is `libdevice.10.bc`, for modules that use its functions; unused functions cost nothing.
 ///
 /// # Errors
 /// `Invalid` if the module's dialect is not the architecture's or the options are out of range,
-/// `Io` if libdevice cannot be read, `Tool` with the library's log if it refuses the module.
+/// `Io` if libdevice cannot be read, `Tool` with the library's log if it refuses the module or ends over it, and if the system gives
+/// no further process.
 pub fn compile(
     library: &LibNvvm,
     module: &NvvmModule,
@@ -138,37 +140,90 @@ pub fn compile(
     arch: CudaArch,
     options: &PtxOptions,
 ) -> Result<PtxOutput> {
-    if module.dialect != arch.dialect() {
-        return Err(Error::Invalid(format!(
-            "libNVVM requires NVVM IR in the {} dialect for {arch}, but that of `{}` is in the {} dialect",
-            dialect_name(arch.dialect()),
-            module.name,
-            dialect_name(module.dialect),
-        )));
-    }
-    let arguments = arguments(arch, options)?;
-    let libdevice = match libdevice {
-        Some(path) => Some(
-            std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?,
-        ),
-        None => None,
-    };
+    Ok(compile_apart(library, module, libdevice, arch, options)?)
+}
 
-    let mut compiled = compile_once(library, module, libdevice.as_deref(), &arguments);
-    let is_refused =
-        |error: &Error| matches!(error, Error::Tool { log, .. } if log.contains(halves::REFUSAL));
-    if module.dialect == Dialect::Legacy
-        && compiled.as_ref().is_err_and(is_refused)
-        && let Ok(text) = str::from_utf8(&module.bytes)
-        && let Some(hidden) = halves::hide(text)
-    {
-        let hidden = NvvmModule { bytes: hidden.into_bytes(), ..module.clone() };
-        compiled = compile_once(library, &hidden, libdevice.as_deref(), &arguments);
+/// As [`compile()`], and tells an end of the library from its other errors.
+pub(crate) fn compile_apart(
+    library: &LibNvvm,
+    module: &NvvmModule,
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> std::result::Result<PtxOutput, Stop> {
+    let job = Job::new(library, module, libdevice, arch, options)?;
+    guard::apart(NAME, || job.run())
+}
+
+/// As [`compile()`], but in this process: for modules that Gridlet made, over which the library does not end.
+#[cfg(feature = "llvm")]
+pub(crate) fn compile_here(
+    library: &LibNvvm,
+    module: &NvvmModule,
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> Result<PtxOutput> {
+    let job = Job::new(library, module, libdevice, arch, options)?;
+    let _inside = guard::inside();
+    job.run()
+}
+
+/// A compilation with checked options.
+struct Job<'a> {
+    library: &'a LibNvvm,
+    module: &'a NvvmModule,
+    libdevice: Option<Vec<u8>>,
+    arguments: Vec<CString>,
+    optimizes: bool,
+}
+
+impl<'a> Job<'a> {
+    fn new(
+        library: &'a LibNvvm,
+        module: &'a NvvmModule,
+        libdevice: Option<&Path>,
+        arch: CudaArch,
+        options: &PtxOptions,
+    ) -> Result<Self> {
+        if module.dialect != arch.dialect() {
+            return Err(Error::Invalid(format!(
+                "libNVVM requires NVVM IR in the {} dialect for {arch}, but that of `{}` is in the {} dialect",
+                dialect_name(arch.dialect()),
+                module.name,
+                dialect_name(module.dialect),
+            )));
+        }
+        let arguments = arguments(arch, options)?;
+        let libdevice = match libdevice {
+            Some(path) => Some(
+                std::fs::read(path)
+                    .map_err(|source| Error::Io { path: path.to_path_buf(), source })?,
+            ),
+            None => None,
+        };
+
+        Ok(Job { library, module, libdevice, arguments, optimizes: options.opt_level > 0 })
     }
-    compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
-        let ptx = if options.opt_level > 0 { quotients::expand(ptx) } else { ptx };
-        PtxOutput { ptx: Ptx(ptx), log }
-    })
+
+    fn run(&self) -> Result<PtxOutput> {
+        let once = |module: &NvvmModule| {
+            compile_once(self.library, module, self.libdevice.as_deref(), &self.arguments)
+        };
+        let mut compiled = once(self.module);
+        let is_refused = |error: &Error| matches!(error, Error::Tool { log, .. } if log.contains(halves::REFUSAL));
+        if self.module.dialect == Dialect::Legacy
+            && compiled.as_ref().is_err_and(is_refused)
+            && let Ok(text) = str::from_utf8(&self.module.bytes)
+            && let Some(hidden) = halves::hide(text)
+        {
+            compiled = once(&NvvmModule { bytes: hidden.into_bytes(), ..self.module.clone() });
+        }
+        compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
+            let ptx = if self.optimizes { quotients::expand(ptx) } else { ptx };
+            PtxOutput { ptx: Ptx(ptx), log }
+        })
+    }
 }
 
 /// Verifies and compiles a module with checked arguments.

@@ -2,10 +2,13 @@
 
 #[cfg(feature = "llvm")]
 mod contraction;
+#[cfg(feature = "llvm")]
+pub(crate) mod culprits;
 mod differences;
 mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;
+pub(crate) mod guard;
 mod half_selects;
 pub mod libnvvm;
 mod masks;

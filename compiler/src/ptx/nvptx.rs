@@ -12,6 +12,8 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
+use super::guard::{self, Stop};
+use super::libnvvm::PtxOutput;
 use super::{
     Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, trailing_zeros,
     unrolling, workarounds,
@@ -23,7 +25,7 @@ use gridlet_lang::arch::CudaArch;
 
 /// Optimises a copy of `module` and compiles it to the oldest PTX version that supports `arch`,
 /// which every later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its
-/// functions.
+/// functions. This runs in a child process, because LLVM's back end crashes on some modules.
 ///
 /// Only the level and fast mathematics in `options` matter: a module's source lines stay, as its compile unit says.
 ///
@@ -31,26 +33,73 @@ use gridlet_lang::arch::CudaArch;
 ///
 /// # Errors
 /// `Invalid` if LLVM's verifier refuses the module or it calls an unknown intrinsic, `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with
-/// LLVM's message if LLVM refuses the module or libdevice.
+/// LLVM's message if LLVM refuses the module or libdevice, or ends over it, and if the system gives no further process.
 pub fn compile(
     module: &Module<'_>,
     libdevice: Option<&Path>,
     arch: CudaArch,
     options: &PtxOptions,
 ) -> Result<Ptx> {
+    Ok(compile_apart(module, libdevice, arch, options)?)
+}
+
+/// As [`compile()`], and tells an end of LLVM from its other errors.
+pub(crate) fn compile_apart(
+    module: &Module<'_>,
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> std::result::Result<Ptx, Stop> {
+    let (bitcode, libdevice) = prepare(module, libdevice)?;
+    fatal::install();
+    warm_up();
+    let work = || {
+        let ptx = of_bitcode(&bitcode, libdevice.as_deref(), arch, options)?;
+        Ok(PtxOutput { ptx, log: String::new() })
+    };
+    Ok(guard::apart("LLVM", work)?.ptx)
+}
+
+/// As [`compile()`], but in this process: for modules that Gridlet made.
+pub(crate) fn compile_here(
+    module: &Module<'_>,
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> Result<Ptx> {
+    let (bitcode, libdevice) = prepare(module, libdevice)?;
+    let options = *options;
+    let _inside = guard::inside();
+    fatal::caught(WRITING, move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options))
+}
+
+/// The module as bitcode, and the bytes of libdevice if it uses them.
+fn prepare(module: &Module<'_>, libdevice: Option<&Path>) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     // LLVM's back end does not check its input, and may crash on a module that the verifier refuses.
     nvvm::verify(module, |_| false)?;
     let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
-    let libdevice = libdevice.map(Path::to_path_buf);
-    let options = *options;
-    fatal::caught(WRITING, move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options))
+    if !codegen::uses_libdevice(module) {
+        return Ok((bitcode, None));
+    }
+    let path = libdevice.ok_or_else(|| Error::Missing {
+        what: "libdevice.10.bc was not found, and the program uses mathematical functions".into(),
+        help: "Install NVIDIA's CUDA toolkit, or its Python wheel `nvidia-nvvm`.".into(),
+    })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+    Ok((bitcode, Some(bytes)))
+}
+
+/// Initialises the target, for which LLVM registers destructors: see `inputs::read`.
+fn warm_up() {
+    Target::initialize_nvptx(&InitializationConfig::default());
 }
 
 const WRITING: &str = "writing PTX";
 
 fn of_bitcode(
     bitcode: &[u8],
-    libdevice: Option<&Path>,
+    libdevice: Option<&[u8]>,
     arch: CudaArch,
     options: &PtxOptions,
 ) -> Result<Ptx> {
@@ -60,7 +109,7 @@ fn of_bitcode(
     // Reading bitcode also upgrades the intrinsics that libNVVM knows by their former names.
     let copy = Module::parse_bitcode_from_buffer(&buffer, &context)
         .map_err(|message| refused("copying the module", message.to_string()))?;
-    if codegen::uses_libdevice(&copy) {
+    if let Some(libdevice) = libdevice {
         link_libdevice(&copy, libdevice, &context)?;
         reflect::answer_precision(&copy, !options.fast_math);
     }
@@ -140,19 +189,12 @@ fn target_machine(arch: CudaArch, options: &PtxOptions) -> Result<TargetMachine>
 /// Links libdevice and makes its functions internal, so that unused ones are removed.
 fn link_libdevice<'ctx>(
     module: &Module<'ctx>,
-    libdevice: Option<&Path>,
+    libdevice: &[u8],
     context: &'ctx Context,
 ) -> Result<()> {
-    let path = libdevice.ok_or_else(|| Error::Missing {
-        what: "libdevice.10.bc was not found, and the program uses mathematical functions".into(),
-        help: "Install NVIDIA's CUDA toolkit, or its Python wheel `nvidia-nvvm`.".into(),
-    })?;
-    let bytes =
-        std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
-    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, "libdevice");
-    let library = Module::parse_bitcode_from_buffer(&buffer, context).map_err(|message| {
-        refused("reading libdevice", format!("{}: {}", path.display(), message.to_string()))
-    })?;
+    let buffer = MemoryBuffer::create_from_memory_range_copy(libdevice, "libdevice");
+    let library = Module::parse_bitcode_from_buffer(&buffer, context)
+        .map_err(|message| refused("reading libdevice", message.to_string()))?;
     // libdevice names its own target, which LLVM would warn about.
     library.set_triple(&module.get_triple());
     library.set_data_layout(&module.get_data_layout());

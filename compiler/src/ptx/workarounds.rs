@@ -39,7 +39,7 @@ pub(super) fn apply(ptx: String) -> String {
     // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
     let ptx =
         parts_of_floats(results_last(narrow_signs(differences::apply(negations::apply(ptx)))));
-    let ptx = half_selects::apply(masks::apply(ptx));
+    let ptx = half_selects::apply(masks::apply(plain_file_names(ptx)));
     let ptx = division_traps::combine(ptx);
     shared_atomics::apply(reductions::apply(tests_of_divisors(tests_of_extremes(ptx))))
 }
@@ -57,6 +57,20 @@ pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
 pub(super) fn is_no_instruction(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with("//") || line.starts_with(".loc")
+}
+
+/// Gives files of the source names that ptxas can read: to it, a quote ends the name, also behind a backslash.
+fn plain_file_names(ptx: String) -> String {
+    const QUOTE: &str = "\\\"";
+    if !ptx.contains(QUOTE) {
+        return ptx;
+    }
+    let lines =
+        ptx.split_inclusive('\n').map(|line| match line.trim_start().starts_with(".file") {
+            true => Cow::from(line.replace(QUOTE, "'")),
+            false => line.into(),
+        });
+    lines.collect()
 }
 
 /// Stores the results of functions just before they return. Back ends write each register of a basic block once, so the

@@ -5,6 +5,7 @@
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, LinkInput, Session};
 use gridlet::error::Error;
+use gridlet::modules::SourceLines;
 use gridlet::source::SourceMap;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -65,6 +66,7 @@ fn an_intrinsic_of_another_target_is_an_error() {
     for _ in 0..2 {
         let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();
         assert!(error.contains("Cannot select: intrinsic %llvm.x86"), "{error}");
+        assert!(error.contains("\n`llvm.x86.sse42.crc32.32.32`: LLVM ends over"), "{error}");
     }
 }
 
@@ -83,6 +85,107 @@ fn an_intrinsic_that_llvm_does_not_know_is_an_error() {
         let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();
         assert!(error.contains("llvm.no.such.thing"), "{options:?}: {error}");
     }
+}
+
+/// A module over which both back ends crash, and libNVVM says nothing.
+#[test]
+fn a_crash_of_a_compiler_names_the_intrinsic() {
+    let Some(session) = session() else { return };
+    let text = "@n = private constant [1 x i8] c\"k\"
+        declare void @llvm.instrprof.increment(ptr, i64, i32, i32)
+        declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+        define ptx_kernel void @k(ptr %p) {
+          %x = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+          store i32 %x, ptr %p
+          call void @llvm.instrprof.increment(ptr @n, i64 0, i32 1, i32 0)
+          ret void
+        }";
+    let context = Context::create();
+    let module = module(&context, text);
+    let arch: CudaArch = "sm_100".parse().unwrap();
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        let options = BuildOptions::for_arch(arch).with_backend(backend);
+        let error = session.ptx_of(&module, &options).unwrap_err().to_string();
+        assert!(error.contains("\n`llvm.instrprof.increment`: "), "{error}");
+        assert_eq!(error.matches("ends over").count(), 1, "{error}");
+    }
+    // Also in a module that is linked with a program of the language.
+    let text = text.replace("ptx_kernel void @k(ptr %p)", "i32 @f(i32 %n)");
+    let text = text.replace("store i32 %x, ptr %p", "").replace("ret void", "ret i32 %x");
+    let session = Session::new().linking(vec![LinkInput::new("own.ll", text.into()).unwrap()]);
+    let program = compile::check(SourceMap::single("a.grid", CALLER)).unwrap();
+    let error = session.ptx(&program, &BuildOptions::for_arch(arch)).unwrap_err().to_string();
+    assert!(error.contains("\n`llvm.instrprof.increment`: "), "{error}");
+}
+
+/// LLVM's reader looks at annotations only where it needs them.
+#[test]
+fn a_crash_over_annotations_names_them() {
+    let Some(session) = session() else { return };
+    let text = "@g = addrspace(1) global i32 0
+        define ptx_kernel void @k(ptr %p) {
+          ret void
+        }
+        !nvvm.annotations = !{!0}
+        !0 = !{ptr addrspace(1) @g, !\"texture\", !\"x\"}";
+    let context = Context::create();
+    let module = module(&context, text);
+    for options in ways() {
+        let error = session.ptx_of(&module, &options).unwrap_err().to_string();
+        assert!(error.contains("ends over `!nvvm.annotations`"), "{options:?}: {error}");
+    }
+}
+
+/// A module that LLVM writes, and over which its reader ends: the intrinsic, which LLVM 22 no longer has, lacks its arguments.
+#[test]
+fn a_module_that_llvm_cannot_read_back_is_an_error() {
+    let Some(session) = session() else { return };
+    let context = Context::create();
+    let module = context.create_module("own");
+    let builder = context.create_builder();
+    let word = context.i32_type();
+    let rotate = module.add_function("llvm.nvvm.rotate.b32", word.fn_type(&[], false), None);
+    let ty = context.void_type().fn_type(&[], false);
+    let kernel = module.add_function("k", ty, None);
+    builder.position_at_end(context.append_basic_block(kernel, ""));
+    let lines = SourceLines::new(&module, "own.toy").unwrap();
+    lines.at(&builder, 1).unwrap();
+    builder.build_call(rotate, &[], "").unwrap();
+    builder.build_return(None).unwrap();
+    lines.finish();
+    for options in ways() {
+        let error = session.ptx_of(&module, &options.with_debug_lines(true)).unwrap_err();
+        assert!(
+            matches!(error, Error::Mistakes(_) | Error::Invalid(_) | Error::Tool { .. }),
+            "{error}"
+        );
+    }
+}
+
+/// Children start while other threads compile in this process.
+#[test]
+fn both_kinds_of_compilations_run_at_a_time() {
+    let Some(session) = session() else { return };
+    let program =
+        compile::check(SourceMap::single("a.grid", "kernel k(p: *mut u32) { *p = 1; }\n"));
+    let program = program.unwrap();
+    std::thread::scope(|scope| {
+        for options in ways() {
+            let (session, program) = (&session, &program);
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    session.ptx(program, &options).unwrap();
+                }
+            });
+            scope.spawn(move || {
+                let context = Context::create();
+                let module = module(&context, "define ptx_kernel void @k(ptr %p) { ret void }");
+                for _ in 0..10 {
+                    session.ptx_of(&module, &options).unwrap();
+                }
+            });
+        }
+    });
 }
 
 /// A function that launches a kernel; `more` are more arguments of `cudaLaunchDeviceV2`, with their types.

@@ -14,6 +14,7 @@ use gridlet::target::Target;
 use gridlet_artifact::Artifact;
 use gridlet_runtime::{CpuConfig, Device, LaunchConfig, Program};
 use inkwell::AddressSpace;
+use inkwell::attributes::AttributeLoc;
 use inkwell::builder::Builder;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -349,4 +350,55 @@ fn modules_that_llvm_refuses_are_explained() {
         let start = "p.toy: the module is not valid LLVM IR:\nfunction `parent`";
         assert!(error.starts_with(start) && error.contains(wanted), "{wanted}\n{error}");
     }
+}
+
+#[test]
+fn blocks_have_the_size_that_the_child_requires() {
+    let emit = |threads: Option<u64>| {
+        let context = Context::create();
+        let kit = Kit::new(&context);
+        let required = context.create_string_attribute("nvvm.reqntid", "64");
+        kit.child.function.add_attribute(AttributeLoc::Function, required);
+        let threads = threads.map(|threads| context.i32_type().const_int(threads, false));
+        let launch = kit.launch().block(threads.as_slice()).at("p.toy", 3);
+        kit.launches().emit(&kit.builder, &launch).map_err(|error| error.to_string())
+    };
+    let said = "p.toy:3: a launch of kernel `child` cannot succeed: a block has 32 threads in x, but `child` requires 64";
+    assert!(emit(Some(32)).unwrap_err().contains(said));
+    assert!(emit(Some(64)).is_ok());
+}
+
+/// LLVM's verifier quotes instructions, and names no function.
+#[test]
+fn a_module_that_llvm_refuses_names_the_function() {
+    let context = Context::create();
+    let kit = Kit::new(&context);
+    let word = context.i32_type();
+    let taking = kit.module.add_function("f", word.fn_type(&[word.into()], false), None);
+    kit.builder.build_call(taking, &[context.i64_type().const_zero().into()], "").unwrap();
+    kit.end();
+    let said = "in the function `parent`:\nCall parameter type does not match function signature!";
+    let error = Session::new().ptx_of(&kit.module, &BuildOptions::default()).unwrap_err();
+    assert!(error.to_string().contains(said), "{error}");
+    let Err(error) = Own::of(kit.module) else { panic!("the module is valid") };
+    assert!(error.to_string().contains(said), "{error}");
+}
+
+/// The module is often called by the file of the front end's language.
+#[test]
+fn lines_of_the_module_are_not_those_of_the_source() {
+    let context = Context::create();
+    let kit = Kit::new(&context);
+    kit.end();
+    let large = context.i8_type().array_type(5000);
+    new_kernel(&kit.module, &kit.builder, "large", &[large.into()]).unwrap();
+    kit.end();
+    let bits = context.custom_width_int_type(17.try_into().unwrap()).unwrap();
+    new_kernel(&kit.module, &kit.builder, "narrow", &[bits.into()]).unwrap();
+    kit.end();
+    let text = kit.module.print_to_string().to_string();
+    let line = 1 + text.lines().position(|line| line.contains("@narrow(")).unwrap();
+    let own = Own::of(kit.module).unwrap();
+    let error = own.check(CudaArch::DEFAULT).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("p.toy: p.ll:{line}: kernel `narrow`: ")), "{error}");
 }

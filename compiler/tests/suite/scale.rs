@@ -113,3 +113,13 @@ fn blocks_with_many_checked_accesses() {
     });
     assert!(seconds < LIMIT, "{seconds} s");
 }
+
+/// LLVM's time for a function grows with the square of the variables whose addresses calls get.
+#[test]
+fn launches_share_the_copies_of_their_sizes() {
+    let launches = lines(20, |i| format!("launch c<<<{i} + p[0], 32>>>(p);\n"));
+    let text = format!("kernel c(p: *mut u32) {{}}\nkernel k(p: *mut u32) {{\n{launches}}}");
+    let checked = check(SourceMap::single("large.grid", text)).expect("a right program");
+    let text = cpu_llvm(&checked, &CpuOptions::default()).expect("a module for the CPU");
+    assert_eq!(text.matches(" = alloca [12 x i8]").count(), 2, "{text}");
+}

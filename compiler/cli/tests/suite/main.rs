@@ -14,6 +14,7 @@ mod items_cpu;
 mod messages;
 mod nvvm_ir;
 mod nvvm_ir_refused;
+mod nvvm_ir_unread;
 mod run_cpu;
 mod statistics_cpu;
 #[path = "../support/mod.rs"]

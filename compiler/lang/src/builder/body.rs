@@ -1,12 +1,14 @@
 //! The code of one function, emitted block by block.
 
-use super::{is_inside, variable};
+use super::handles::{Counts, Foreign, Handles, Owners};
+use super::{is_inside, nests_too_deep, variable};
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
-    BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstKind, Kernel, KernelId,
-    Launch, Operand, Slot, Stream, Terminator, verify,
+    BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstId, InstKind, Kernel,
+    KernelId, Launch, Operand, Slot, SlotId, Stream, Terminator, verify,
 };
 use crate::source::{SourceMap, Span};
+use crate::types::nesting::cut;
 use crate::types::{Scalar, Type};
 
 /// A field of the geometry.
@@ -31,6 +33,10 @@ enum Mistake {
     Lost { what: Lost, end: &'static str, ended: Span },
     /// A number of extents that no grid or block has.
     Extents { what: &'static str, given: usize },
+    /// What another body made.
+    Foreign(Foreign),
+    /// A type that nests too deep.
+    Deep,
 }
 
 /// Code that would be lost.
@@ -40,10 +46,9 @@ enum Lost {
     End(&'static str),
 }
 
-const FOREIGN: Mistake = Mistake::Blocks("a block belongs to another function");
-
 /// A block that was made.
 struct Made {
+    /// Its number in the function.
     id: BlockId,
     /// Where it was placed.
     placed: Option<Span>,
@@ -63,9 +68,14 @@ struct End {
 /// [`Body::jump`], [`Body::branch`], [`Body::end`] and [`Body::give`] end the open block, and [`Body::place`] begins the next
 /// one. Code between them, which no block would hold, is an error. Code of a block to which no jump leads never runs, and is
 /// left out. A block is placed after the first jump to it, so a loop's head comes before its body.
+///
+/// Values, the addresses of local variables, and blocks belong to the body that made them. Their numbers differ from those of
+/// other bodies, and from those in the finished [`Module`](crate::ir::Module).
 pub struct Body {
     pub(super) builder: BodyBuilder,
     pub(super) span: Span,
+    /// The numbers of what it gives out; those of blocks count `blocks`.
+    pub(super) handles: Handles,
     blocks: Vec<Made>,
     /// How the last block was ended, and where; `None` while a block is open.
     ended: Option<(&'static str, Span)>,
@@ -81,6 +91,7 @@ impl Body {
         Body {
             builder: BodyBuilder::new(),
             span,
+            handles: Handles::new(),
             blocks: vec![],
             ended: None,
             ends: vec![],
@@ -93,9 +104,10 @@ impl Body {
         &self,
         kernels: &[Kernel],
         sources: &SourceMap,
+        owners: &Owners,
     ) -> Option<(String, Span)> {
         if let Some((mistake, span)) = &self.mistake {
-            return Some((mistake.message(kernels, sources), *span));
+            return Some((mistake.message(kernels, sources, owners), *span));
         }
         if self.builder.is_live() {
             let message = "its last block has no end; call `end`, `give`, `jump` or `branch`";
@@ -116,8 +128,10 @@ impl Body {
         let missing: Vec<_> = self.blocks.iter().filter(is_missing).map(|made| made.id).collect();
         self.ends.iter().find_map(|end| {
             let id = missing.iter().find(|id| self.builder.leads_to(end.of, **id))?;
+            let number = 1 + self.blocks.iter().position(|made| made.id == *id)?;
             let message = format!(
-                "`{}` leads to a block (`{id:?}`) that is never placed; give it to `place`, and emit its code",
+                "`{}` leads to a block that is never placed, number {number} of those that `block` made; give it \
+                 to `place`, and emit its code",
                 end.how
             );
             Some((message, end.span))
@@ -141,23 +155,71 @@ impl Body {
     }
 
     /// Any instruction; [`InstKind`] lists them.
-    pub fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
+    pub fn emit(&mut self, mut kind: InstKind, ty: Type) -> Operand {
         self.need_open(match &kind {
             InstKind::Launch(launch) => Lost::Launch(launch.kernel),
             kind => Lost::Instruction(verify::instruction_name(kind)),
         });
-        self.builder.emit(kind, ty, self.span)
+        let ty = self.fits(ty);
+        kind.for_each_operand_mut(|operand| self.take(operand));
+        let value = self.builder.emit(kind, ty, self.span);
+        self.handles.shown(value)
+    }
+
+    /// A type of the caller's.
+    fn fits(&mut self, ty: Type) -> Type {
+        let (ty, is_cut) = cut(ty);
+        if is_cut {
+            self.note(Mistake::Deep);
+        }
+        ty
+    }
+
+    /// Turns an operand of the caller's into one of the function.
+    fn take(&mut self, operand: &mut Operand) {
+        let Counts { values, variables, .. } = self.counts();
+        let foreign = match operand {
+            Operand::Inst(InstId(number)) => match self.handles.take(*number, values) {
+                Some(index) => return *number = index as u32,
+                None => Foreign::Value(*number),
+            },
+            Operand::Slot(SlotId(number)) => match self.handles.take(*number, variables) {
+                Some(index) => return *number = index as u32,
+                None => Foreign::Variable(*number),
+            },
+            Operand::Const(Const::Zero(ty)) => {
+                let given = std::mem::replace(ty, Type::U32);
+                *ty = self.fits(given);
+                return;
+            }
+            _ => return,
+        };
+        self.note(Mistake::Foreign(foreign));
+        // The mistake ends in an error, so any operand does.
+        *operand = Operand::Const(Const::Bool(false));
+    }
+
+    /// What it has made so far.
+    pub(super) fn counts(&self) -> Counts {
+        let (values, variables) = self.builder.counts();
+        Counts { values, variables, blocks: self.blocks.len() }
+    }
+
+    fn add_slot(&mut self, mut slot: Slot) -> Operand {
+        slot.ty = self.fits(slot.ty);
+        let address = self.builder.add_slot(slot);
+        self.handles.shown(address)
     }
 
     /// Adds a local variable, and returns its address. Debuggers show it by that name.
     pub fn local(&mut self, name: &str, ty: Type) -> Operand {
         let variable = Some(variable(name, self.span));
-        self.builder.add_slot(Slot { name: name.into(), ty, unset: true, variable })
+        self.add_slot(Slot { name: name.into(), ty, unset: true, variable })
     }
 
     /// Adds a variable of the front end's own, which debuggers do not show, and returns its address.
     pub fn temporary(&mut self, name: &str, ty: Type) -> Operand {
-        self.builder.add_slot(Slot { name: name.into(), ty, unset: true, variable: None })
+        self.add_slot(Slot { name: name.into(), ty, unset: true, variable: None })
     }
 
     /// Part of the geometry along an axis: 0, 1 or 2. A `u32`.
@@ -207,13 +269,21 @@ impl Body {
     /// [`Body::emit`] adds the plain operation, whose divisor must be neither zero nor, in a signed type, -1: on GPUs and on
     /// the CPU device the behaviour is undefined otherwise. The count of a shift must be less than the width, by this
     /// function too.
-    pub fn binary(&mut self, op: BinaryOp, left: Operand, right: Operand, ty: Type) -> Operand {
+    pub fn binary(
+        &mut self,
+        op: BinaryOp,
+        mut left: Operand,
+        mut right: Operand,
+        ty: Type,
+    ) -> Operand {
         let scalar = ty.as_scalar().filter(|scalar| scalar.is_integer());
         if let (BinaryOp::Div | BinaryOp::Rem, Some(scalar)) = (op, scalar)
             && self.ended.is_none()
             && may_be_divisor(&right, scalar)
         {
-            return self.builder.divide(op, scalar, (left, right), false, self.span);
+            [&mut left, &mut right].into_iter().for_each(|operand| self.take(operand));
+            let value = self.builder.divide(op, scalar, (left, right), false, self.span);
+            return self.handles.shown(value);
         }
         self.emit(InstKind::Binary(op, left, right), ty)
     }
@@ -322,38 +392,43 @@ impl Body {
 
     /// Makes a block, to be placed later.
     pub fn block(&mut self) -> BlockId {
-        let id = self.builder.block(format!("block{}", self.blocks.len() + 1));
+        let index = self.blocks.len();
+        let id = self.builder.block(format!("block{}", index + 1));
         self.blocks.push(Made { id, placed: None, was_reached: false });
-        id
+        BlockId(self.handles.give(index))
     }
 
     /// Begins a block, once, after the block before it has ended and after the first jump to this one.
     pub fn place(&mut self, block: BlockId) {
-        let Some(at) = self.blocks.iter().position(|made| made.id == block) else {
-            return self.note(FOREIGN);
-        };
-        if self.blocks[at].placed.is_some() {
+        let Some(at) = self.take_block(block) else { return };
+        let Made { id, placed, .. } = self.blocks[at];
+        if placed.is_some() {
             return self.note(Mistake::Blocks("a block is placed twice"));
         }
         if self.builder.is_live() {
             self.note(Mistake::Blocks("a block is open when the next one is placed"));
         }
-        self.builder.place(block);
+        self.builder.place(id);
         self.ended = None;
         let was_reached = self.builder.is_live();
-        self.blocks[at] = Made { id: block, placed: Some(self.span), was_reached };
+        self.blocks[at] = Made { id, placed: Some(self.span), was_reached };
     }
 
     /// Ends the open block with a jump.
     pub fn jump(&mut self, target: BlockId) {
-        if self.knows(&[target]) && self.ends("jump") {
+        if let Some([target]) = self.targets([target])
+            && self.ends("jump")
+        {
             self.builder.jump(target);
         }
     }
 
     /// Ends the open block with a branch on a `bool`.
-    pub fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
-        if self.knows(&[then, otherwise]) && self.ends("branch") {
+    pub fn branch(&mut self, mut condition: Operand, then: BlockId, otherwise: BlockId) {
+        self.take(&mut condition);
+        if let Some([then, otherwise]) = self.targets([then, otherwise])
+            && self.ends("branch")
+        {
             self.builder.branch(condition, then, otherwise);
         }
     }
@@ -366,19 +441,30 @@ impl Body {
     }
 
     /// Returns a value.
-    pub fn give(&mut self, value: Operand) {
+    pub fn give(&mut self, mut value: Operand) {
+        self.take(&mut value);
         if self.ends("give") {
             self.builder.terminate(Terminator::Return(Some(value)));
         }
     }
 
-    fn knows(&mut self, targets: &[BlockId]) -> bool {
-        let knows = |target: &BlockId| self.blocks.iter().any(|made| made.id == *target);
-        let all = targets.iter().all(knows);
-        if !all {
-            self.note(FOREIGN);
+    /// The blocks of the function that the caller's mean.
+    fn targets<const N: usize>(&mut self, blocks: [BlockId; N]) -> Option<[BlockId; N]> {
+        let mut own = blocks;
+        for block in &mut own {
+            let index = self.take_block(*block)?;
+            *block = self.blocks[index].id;
         }
-        all
+        Some(own)
+    }
+
+    /// The index of a block that this body made.
+    fn take_block(&mut self, block: BlockId) -> Option<usize> {
+        let index = self.handles.take(block.0, self.blocks.len());
+        if index.is_none() {
+            self.note(Mistake::Foreign(Foreign::Block(block.0)));
+        }
+        index
     }
 
     /// Notes the end of the open block, if one is open.
@@ -405,8 +491,10 @@ impl Body {
 }
 
 impl Mistake {
-    fn message(&self, kernels: &[Kernel], sources: &SourceMap) -> String {
+    fn message(&self, kernels: &[Kernel], sources: &SourceMap, owners: &Owners) -> String {
         match self {
+            Mistake::Foreign(foreign) => foreign.message(owners),
+            Mistake::Deep => nests_too_deep("a type"),
             Mistake::Blocks(message) => (*message).into(),
             Mistake::Lost { what, end, ended } => {
                 let what = match what {

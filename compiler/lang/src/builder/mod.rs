@@ -32,11 +32,13 @@
 
 mod body;
 mod dropped;
+mod handles;
 mod names;
 
 use std::sync::Arc;
 
 pub use body::{Body, Geometry};
+use handles::Owners;
 
 use crate::diagnostics::{Diagnostic, ids};
 pub use crate::error::Error;
@@ -50,11 +52,12 @@ use crate::ir::{
 use crate::layout::compute_layouts;
 use crate::program::Checked;
 use crate::source::{FileId, Known, SourceMap, Span};
-use crate::types::{Structs, Type};
+use crate::types::nesting::{MAX_NESTING, cut, is_too_deep};
+use crate::types::{Struct, Structs, Type};
 
 /// A function under construction: a device function, the body of a kernel, or a kernel that is only declared.
 enum Draft {
-    Function(FunctionId, Signature),
+    Function(Signature),
     Kernel(KernelId, Signature),
     Extern(KernelId),
 }
@@ -63,7 +66,7 @@ impl Draft {
     /// Its name in the caller's source.
     fn name<'n>(&'n self, kernels: &'n [Kernel]) -> &'n str {
         match self {
-            Draft::Function(_, signature) => {
+            Draft::Function(signature) => {
                 signature.name.strip_prefix(symbol::OWN).unwrap_or(&signature.name)
             }
             Draft::Kernel(id, _) | Draft::Extern(id) => &kernels[id.index()].name,
@@ -80,7 +83,8 @@ pub struct ProgramBuilder {
     /// The code of each draft.
     bodies: Vec<Option<Body>>,
     kernels: Vec<Kernel>,
-    functions: u32,
+    /// By function of the finished module, the index of its draft.
+    draft_of: Vec<usize>,
     /// The first mistake with declarations.
     mistake: Option<(Span, String)>,
 }
@@ -98,7 +102,7 @@ impl ProgramBuilder {
             drafts: vec![],
             bodies: vec![],
             kernels: vec![],
-            functions: 0,
+            draft_of: vec![],
             mistake: None,
         }
     }
@@ -125,16 +129,14 @@ impl ProgramBuilder {
         let Some(source) = self.sources.files().get(file.0 as usize) else {
             return Span::new(file, 0..0);
         };
-        let mut at = 0;
-        for (number, text) in (1..).zip(source.text.split('\n')) {
-            if number == line {
-                return Span::new(file, at..at + text.trim_end().len());
-            }
-            at += text.len() + 1;
-        }
-        // Behind the end, which `is_inside` refuses.
-        let nowhere = source.text.len() + 1;
-        Span::new(file, nowhere..nowhere)
+        let whole = line.checked_sub(1).and_then(|line| source.line_range(line as usize));
+        let Some(whole) = whole else {
+            // Behind the end, which `is_inside` refuses.
+            let nowhere = source.text.len() + 1;
+            return Span::new(file, nowhere..nowhere);
+        };
+        let length = source.text[whole.clone()].trim_end().len();
+        Span::new(file, whole.start..whole.start + length)
     }
 
     /// The structs, to add to.
@@ -163,6 +165,7 @@ impl ProgramBuilder {
         exported: bool,
     ) -> Operand {
         let span = Span::new(self.first_file(), 0..0);
+        let ty = self.fits(&format!("`{name}`"), ty, span);
         let variable = Some(variable(name, span));
         self.globals.push(Global { name: symbol, space, ty, init, exported, variable });
         Operand::Global(GlobalId(self.globals.len() as u32 - 1))
@@ -170,10 +173,10 @@ impl ProgramBuilder {
 
     /// Declares a kernel. Its name and those of its parameters consist of letters, digits and `_`, and begin with no digit.
     pub fn kernel(&mut self, name: &str, parameters: &[(&str, Type)], span: Span) -> KernelId {
-        let body = FunctionId(self.functions);
         // Its entry follows its body.
-        self.functions += 2;
-        let id = self.add_kernel(name, parameters, (body, FunctionId(body.0 + 1)), span);
+        let [body, entry] = [(); 2].map(|()| self.next_function());
+        let parameters = self.named(name, parameters, span);
+        let id = self.add_kernel(name, parameters.clone(), (body, entry), span);
         let name = format!("{name}.body");
         let signature = signature(name, Role::Body(id), parameters, Type::Unit, span);
         self.drafts.push(Draft::Kernel(id, signature));
@@ -227,8 +230,8 @@ impl ProgramBuilder {
         parameters: &[(&str, Type)],
         span: Span,
     ) -> KernelId {
-        let entry = FunctionId(self.functions);
-        self.functions += 1;
+        let entry = self.next_function();
+        let parameters = self.named(name, parameters, span);
         let id = self.add_kernel(name, parameters, (entry, entry), span);
         self.drafts.push(Draft::Extern(id));
         self.bodies.push(None);
@@ -238,13 +241,13 @@ impl ProgramBuilder {
     fn add_kernel(
         &mut self,
         name: &str,
-        parameters: &[(&str, Type)],
+        parameters: Vec<Parameter>,
         (body, entry): (FunctionId, FunctionId),
         span: Span,
     ) -> KernelId {
         self.kernels.push(Kernel {
             name: name.into(),
-            parameters: named(parameters),
+            parameters,
             body,
             entry,
             launch_bounds: None,
@@ -263,27 +266,59 @@ impl ProgramBuilder {
         result: Type,
         span: Span,
     ) -> FunctionId {
-        let id = FunctionId(self.functions);
-        self.functions += 1;
+        let id = self.next_function();
+        let parameters = self.named(name, parameters, span);
+        let result = self.fits(&format!("the result of `{name}`"), result, span);
         let signature = signature(symbol::own(name), Role::Device, parameters, result, span);
-        self.drafts.push(Draft::Function(id, signature));
+        self.drafts.push(Draft::Function(signature));
         self.bodies.push(None);
         id
     }
 
+    fn named(&mut self, of: &str, parameters: &[(&str, Type)], span: Span) -> Vec<Parameter> {
+        let mut all = Vec::with_capacity(parameters.len());
+        for (name, ty) in parameters {
+            // To clone a deep type recurses, as to drop it does.
+            let is_deep = is_too_deep(ty);
+            if is_deep {
+                let what = format!("the type of the parameter `{name}` of `{of}`");
+                self.note(span, nests_too_deep(&what));
+            }
+            let ty = if is_deep { Type::U32 } else { ty.clone() };
+            all.push(Parameter { name: (*name).into(), ty });
+        }
+        all
+    }
+
+    /// A type of the caller's.
+    fn fits(&mut self, of: &str, ty: Type, span: Span) -> Type {
+        let (ty, is_cut) = cut(ty);
+        if is_cut {
+            self.note(span, nests_too_deep(&format!("the type of {of}")));
+        }
+        ty
+    }
+
+    /// The id of a function of the next draft.
+    fn next_function(&mut self) -> FunctionId {
+        self.draft_of.push(self.drafts.len());
+        FunctionId(self.draft_of.len() as u32 - 1)
+    }
+
     /// Gives a kernel its code, once. One that another module defines has none.
     pub fn define(&mut self, kernel: KernelId, body: Body) {
-        let is_it = |draft: &Draft| matches!(draft, Draft::Kernel(id, _) | Draft::Extern(id) if *id == kernel);
-        self.set(is_it, body);
+        let kernel = self.kernels.get(kernel.index());
+        self.set(kernel.map(|kernel| self.draft_of[kernel.body.index()]), body);
     }
 
     /// Gives a function its code, once.
     pub fn define_function(&mut self, function: FunctionId, body: Body) {
-        self.set(|draft| matches!(draft, Draft::Function(id, _) if *id == function), body);
+        let is_function = |at: &usize| matches!(self.drafts[*at], Draft::Function(..));
+        self.set(self.draft_of.get(function.index()).copied().filter(is_function), body);
     }
 
-    fn set(&mut self, is: impl Fn(&Draft) -> bool, body: Body) {
-        let Some(at) = self.drafts.iter().position(is) else {
+    fn set(&mut self, draft: Option<usize>, body: Body) {
+        let Some(at) = draft else {
             return self.note(body.span, "a body for a function of another program".into());
         };
         let span = body.span;
@@ -302,18 +337,24 @@ impl ProgramBuilder {
     /// # Errors
     /// [`Error::Invalid`], with file and line of the caller's source where they are known, if the program breaks a rule of
     /// [`crate::ir`], a name is reserved, used twice or not one of letters, digits and `_`, a body is missing or given twice,
-    /// a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large, a launch has a
+    /// a value or a block of another function is used, a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large or nest too deep, a launch has a
     /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
     /// memory, which a child grid cannot reach.
-    pub fn finish(self) -> Result<Checked> {
+    pub fn finish(mut self) -> Result<Checked> {
+        if let Some(id) = self.structs.cut_fields() {
+            let Struct { name, span, .. } = self.structs.get(id);
+            let message = nests_too_deep(&format!("the type of a field of the struct `{name}`"));
+            self.note(span.unwrap_or(Span::NOWHERE), message);
+        }
         let mut functions = Vec::<Function>::new();
         let (sources, mut globals) = (self.sources, self.globals);
         if let Some((span, mistake)) = self.mistake.or_else(|| names::of_variables(&globals)) {
             return Err(yours_at(&sources, span, &mistake));
         }
+        let owners = Owners::of(&self.drafts, &self.bodies, &self.kernels);
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
             let signature = match &draft {
-                Draft::Function(_, signature) | Draft::Kernel(_, signature) => signature,
+                Draft::Function(signature) | Draft::Kernel(_, signature) => signature,
                 Draft::Extern(id) => {
                     let kernel = &self.kernels[id.index()];
                     if body.is_some() {
@@ -328,7 +369,7 @@ impl ProgramBuilder {
             let (name, span) = (draft.name(&self.kernels), signature.span);
             let missing = || yours_at(&sources, span, &format!("`{name}` has no body"));
             let mut body = body.ok_or_else(missing)?;
-            if let Some((mistake, at)) = body.mistake(&self.kernels, &sources) {
+            if let Some((mistake, at)) = body.mistake(&self.kernels, &sources, &owners) {
                 return Err(yours_at(&sources, at, &format!("`{name}`: {mistake}")));
             }
             body.builder.place_division_trap();
@@ -496,20 +537,19 @@ fn variable(name: &str, span: Span) -> Variable {
     Variable { name: name.into(), span, scope: None, parameter: None }
 }
 
-fn named(parameters: &[(&str, Type)]) -> Vec<Parameter> {
-    let parameter = |(name, ty): &(&str, Type)| Parameter { name: (*name).into(), ty: ty.clone() };
-    parameters.iter().map(parameter).collect()
+/// The message about a type that nests too deep.
+fn nests_too_deep(what: &str) -> String {
+    format!("{what} is nested over {MAX_NESTING} levels deep; write types that nest less")
 }
 
 /// Every function takes the geometry first.
 fn signature(
     name: String,
     role: Role,
-    parameters: &[(&str, Type)],
+    mut parameters: Vec<Parameter>,
     result: Type,
     span: Span,
 ) -> Signature {
-    let mut parameters = named(parameters);
     parameters.insert(0, Parameter { name: "geometry".into(), ty: Type::GEOMETRY });
     Signature { name, role, takes_geometry: true, parameters, result, span }
 }

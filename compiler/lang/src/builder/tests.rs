@@ -1,5 +1,9 @@
 //! Mistakes of callers, and what the builder adds by itself.
 
+mod nesting;
+mod owners;
+mod pointers;
+
 use super::{Body, Error, Geometry, ProgramBuilder, read};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::ir::print::print;
@@ -685,4 +689,29 @@ fn divisions_are_guarded() {
     assert_eq!(text.matches("by_zero").count(), 3, "two branches lead to one block: {text}");
     let again = print(&read("a.gir", &text).unwrap().module);
     assert_eq!(again, text);
+}
+
+/// A search of the text for each line, or of the program for each function, would take minutes.
+#[test]
+fn large_programs_take_linear_time() {
+    let build = |kernels: u32| {
+        let start = std::time::Instant::now();
+        let mut program = ProgramBuilder::new("a.toy", &"kernel\n".repeat(kernels as usize));
+        for at in 0..kernels {
+            let line = program.at(at + 1);
+            let kernel = program.kernel(&format!("k{at}"), &[], line);
+            let mut body = Body::new(line);
+            let blocks: Vec<_> = (0..10).map(|_| body.block()).collect();
+            for block in blocks {
+                body.jump(block);
+                body.place(block);
+            }
+            body.end();
+            program.define(kernel, body);
+        }
+        program.finish().unwrap();
+        start.elapsed()
+    };
+    let (small, large) = (build(500), build(16_000));
+    assert!(large < small * 100, "{small:?}, {large:?}");
 }

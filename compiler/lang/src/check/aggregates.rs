@@ -211,6 +211,7 @@ impl<'a> Body<'_, 'a> {
             .collect();
         let values = values.into_iter().collect::<Option<Vec<_>>>()?;
         let ty = Type::Array(Box::new(ty), values.len() as u64);
+        self.cx.check_nesting(&ty, span)?;
         Some(typed(ExprKind::Array(values), ty, span))
     }
 
@@ -235,6 +236,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         }
         let ty = Type::Array(Box::new(value.ty.clone()), length);
+        self.cx.check_nesting(&ty, span)?;
         if self.cx.leaves(&ty) > super::types::MAX_LEAVES {
             self.cx.report_size(span);
             return None;

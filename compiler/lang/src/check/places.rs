@@ -161,6 +161,7 @@ impl<'a> Body<'_, 'a> {
         self.forget_pointed(&place);
         let pointee = Box::new(place.ty.clone());
         let ty = Type::Pointer { mutable, pointee };
+        self.cx.check_nesting(&ty, span)?;
         Some(typed(ExprKind::AddressOf(Box::new(place)), ty, span))
     }
 

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::syntax::ast;
+use crate::types::nesting::{MAX_NESTING, is_too_deep};
 use crate::types::{Scalar, Type};
 
 /// The maximum number of scalars in a value. Far above the capacity of a GPU, far below any overflow of
@@ -99,6 +100,16 @@ impl<'a> Context<'a> {
     pub(super) fn report_size(&mut self, span: crate::source::Span) {
         let message = format!("this type has more than {MAX_LEAVES} elements");
         self.report(Diagnostic::error(ids::TYPE_TOO_LARGE, span, message));
+    }
+
+    /// Reports the type of an expression that nests too deep.
+    pub(super) fn check_nesting(&mut self, ty: &Type, span: crate::source::Span) -> Option<()> {
+        if is_too_deep(ty) {
+            let message = format!("the type of this is nested over {MAX_NESTING} levels deep");
+            self.report(Diagnostic::error(ids::NESTING_TOO_DEEP, span, message));
+            return None;
+        }
+        Some(())
     }
 
     /// The number of scalars (or pointers) in a value. Unresolved structs count as none.

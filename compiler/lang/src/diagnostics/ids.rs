@@ -103,6 +103,7 @@ ids! {
     LOCAL_POINTER_ARGUMENT = "local-pointer-argument": "a launch argument that points to shared or local memory",
     UNKNOWN_STREAM = "unknown-stream": "a stream that is neither a named one nor a variable",
     PARAM_BUFFER_TOO_LARGE = "param-buffer-too-large": "kernel parameters of more than 4,096 bytes",
+    SHARED_TOO_LARGE = "shared-too-large": "more `shared` memory than a kernel can have on GPUs",
     RESERVED_NAME = "reserved-name": "a kernel or a `static` variable with the name of a symbol of the device runtime",
 
     // Warnings
@@ -117,6 +118,7 @@ ids! {
     LOST_LANES = "lost-lanes": "nested branches after which the lanes of a warp may not find each other again",
     TOOL_WARNING = "tool-warning": "a warning from NVIDIA's compiler or linker",
     UNDEFINED_FUNCTION = "undefined-function": "a function that a module of NVVM IR uses and does not define",
+    UNUSED_BUFFER = "unused-buffer": "a parameter buffer of NVVM IR that is never launched",
 }
 
 ids! {
@@ -162,6 +164,7 @@ pub const WARNINGS: &[&str] = &[
     LOST_LANES,
     TOOL_WARNING,
     UNDEFINED_FUNCTION,
+    UNUSED_BUFFER,
 ];
 
 /// Every id that the reference explains, with its meaning: [`ALL`], the findings of `gridlet run --check`, and

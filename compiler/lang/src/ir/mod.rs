@@ -48,6 +48,7 @@ pub mod expand;
 pub mod global_pointers;
 pub mod graph;
 pub mod guards;
+pub(crate) mod held;
 pub mod loops;
 pub mod parse;
 pub(crate) mod pointed;

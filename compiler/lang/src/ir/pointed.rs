@@ -1,16 +1,30 @@
 //! Arguments that point to memory that a child grid cannot reach. In the language, the checker finds most of them with the positions
 //! of its expressions; here are those that it cannot see, such as an address that was a number, and those of other front ends.
 
-use super::guards::stored_once;
-use super::{Function, GEOMETRY_DYNAMIC_SHARED, InstKind, Kernel, Module, Operand, Space};
+use super::held::Held;
+use super::{
+    BinaryOp, Function, GEOMETRY_DYNAMIC_SHARED, InstKind, Kernel, Module, Operand, Space,
+};
 use crate::builtins::Memory;
 use crate::diagnostics::{Diagnostic, ids};
+use crate::types::layout::{array_stride, field_offset};
 use crate::types::{Scalar, Type};
 
 /// Arguments of launches, and of copies and fills in streams, that certainly point to a local variable or to shared memory.
 /// The module must be sound.
 pub(crate) fn unreachable_arguments(module: &Module) -> Vec<Diagnostic> {
-    module.functions.iter().flat_map(|function| Roots::of(module, function).unreachable()).collect()
+    let mut functions: Vec<_> = module.functions.iter().collect();
+    functions.retain(|function| function.instructions.iter().any(|inst| passes(&inst.kind)));
+    functions.into_iter().flat_map(|function| Roots::of(module, function).unreachable()).collect()
+}
+
+/// Whether other threads get the arguments of an instruction.
+fn passes(kind: &InstKind) -> bool {
+    match kind {
+        InstKind::Launch(_) => true,
+        InstKind::Builtin { builtin, .. } => builtin.properties().memory == Memory::Stream,
+        _ => false,
+    }
 }
 
 /// The variables that the values of a function point to.
@@ -25,15 +39,15 @@ struct Roots<'m> {
 impl<'m> Roots<'m> {
     fn of(module: &'m Module, function: &'m Function) -> Self {
         let mut roots = Roots { module, function, found: vec![None; function.instructions.len()] };
-        let stored = stored_once(function);
+        let held = Held::of(module, function);
         // Most blocks come after those that dominate them; in others, pointers count as unknown.
         for id in function.blocks.iter().flat_map(|block| &block.instructions) {
-            roots.found[id.index()] = roots.result(*id, &stored);
+            roots.found[id.index()] = roots.result(*id, &held);
         }
         roots
     }
 
-    fn result(&self, id: super::InstId, stored: &[Option<Operand>]) -> Option<Operand> {
+    fn result(&self, id: super::InstId, held: &Held<'_>) -> Option<Operand> {
         let inst = &self.function.instructions[id.index()];
         match &inst.kind {
             InstKind::Cast(value) => {
@@ -47,7 +61,15 @@ impl<'m> Roots<'m> {
             | InstKind::ElementAddress { base, .. }
             | InstKind::ByteOffset { base, .. } => self.root(base),
             InstKind::Select(_, yes, no) => self.root(yes).filter(|_| self.root(no).is_some()),
-            InstKind::Load(Operand::Slot(slot)) => self.root(stored[slot.index()].as_ref()?),
+            InstKind::Load(pointer) => self.loaded(pointer, 0, &inst.ty, held),
+            InstKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), left, right) => {
+                // Otherwise the sum may be another address.
+                match (self.is_index(left), self.is_index(right)) {
+                    (_, true) => self.root(left),
+                    (true, _) if *op == BinaryOp::Add => self.root(right),
+                    _ => None,
+                }
+            }
             InstKind::Aggregate(parts) => parts.iter().find_map(|part| self.contained(part)),
             InstKind::Extract { base: Operand::Parameter(0), index: GEOMETRY_DYNAMIC_SHARED }
                 if self.function.takes_geometry =>
@@ -57,10 +79,55 @@ impl<'m> Roots<'m> {
             InstKind::Extract { base: Operand::Inst(base), index } => {
                 match &self.function.instructions[base.index()].kind {
                     InstKind::Aggregate(parts) => self.root(&parts[*index as usize]),
+                    InstKind::Load(pointer) => {
+                        let whole = &self.function.instructions[base.index()].ty;
+                        let behind = self.part_offset(whole, *index)?;
+                        self.loaded(pointer, behind, &inst.ty, held)
+                    }
                     _ => None,
                 }
             }
             _ => None,
+        }
+    }
+
+    /// The root of what is loaded, a value at a byte behind an address in a local variable.
+    fn loaded(
+        &self,
+        pointer: &Operand,
+        behind: u64,
+        ty: &Type,
+        held: &Held<'_>,
+    ) -> Option<Operand> {
+        held.find(pointer, behind, ty, &|value: &Operand| match ty {
+            Type::Scalar(_) => self.root(value),
+            _ => self.contained(value),
+        })
+    }
+
+    /// Where a part of an aggregate lies in it.
+    fn part_offset(&self, whole: &Type, index: u32) -> Option<u64> {
+        let structs = &self.module.structs;
+        match whole {
+            Type::Struct(id) => Some(field_offset(*id, index, structs)),
+            Type::Array(element, _) => array_stride(element, structs).checked_mul(u64::from(index)),
+            _ => None,
+        }
+    }
+
+    /// Whether a number certainly is no distance between two addresses.
+    fn is_index(&self, operand: &Operand) -> bool {
+        match operand {
+            Operand::Const(_) => true,
+            Operand::Inst(id) => match &self.function.instructions[id.index()].kind {
+                InstKind::Binary(BinaryOp::Mul | BinaryOp::Shl, ..) => true,
+                InstKind::Cast(from) => {
+                    let ty = self.module.operand_type(self.function, from);
+                    ty.as_scalar().is_some_and(|scalar| scalar.size() < 8)
+                }
+                _ => false,
+            },
+            _ => false,
         }
     }
 

@@ -11,6 +11,7 @@ mod device;
 pub mod fill;
 mod merge;
 pub mod resident;
+mod shared;
 mod statistics;
 mod status;
 
@@ -23,6 +24,7 @@ use crate::ir::expand::{Instructions, expand};
 use crate::ir::{InstKind, Module, Role, graph::CallGraph, verify::verify};
 use crate::layout::Layouts;
 pub use device::{CpuArgument, CpuCall, DeviceFunction};
+pub use shared::{MAX_STATIC_SHARED_BYTES, check_shared};
 pub use statistics::{STATISTICS, instrument};
 use status::Reports;
 pub use status::{

@@ -2,6 +2,7 @@
 
 pub mod layout;
 pub mod leaves;
+pub mod nesting;
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -183,15 +183,17 @@ fn every_id_has_a_program() {
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // These need a file of 64 MiB, 257 files, a linker, machine code, a tool that warns, or NVVM IR; `syntax`, `load`, `items_cpu`,
-    // `barriers`, `compile` and `nvvm_ir_refused` test them.
+    // These need a file of 64 MiB, 257 files, a linker, machine code, a tool that warns, a GPU as target, or NVVM IR; `syntax`, `load`,
+    // `items_cpu`, `barriers`, `compile`, `nvvm_ir_refused` and `nvvm_ir_unread` test them.
     let elsewhere = [
         ids::FILE_TOO_LARGE,
         ids::TOO_MANY_FILES,
         ids::UNDEFINED_EXTERN,
+        ids::SHARED_TOO_LARGE,
         ids::LOST_LANES,
         ids::TOOL_WARNING,
         ids::UNDEFINED_FUNCTION,
+        ids::UNUSED_BUFFER,
     ];
     for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
         assert!(covered.contains(*id), "no program for `{id}`");
@@ -232,9 +234,11 @@ fn programs_of_the_reference_behave_as_documented() {
         ids::TOO_MANY_ERRORS,
         ids::TOO_MANY_WARNINGS,
         ids::UNDEFINED_EXTERN,
+        ids::SHARED_TOO_LARGE,
         ids::LOST_LANES,
         ids::TOOL_WARNING,
         ids::UNDEFINED_FUNCTION,
+        ids::UNUSED_BUFFER,
     ];
     let mut wrong = String::new();
     for entry in reference::entries() {

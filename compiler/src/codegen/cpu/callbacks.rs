@@ -363,14 +363,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_ptr_to_int(pointer(value)?, wide, "")?.into())
     }
 
-    /// The address of a stack copy of a value.
+    /// The address of a stack copy of a value, until the next value of that name is copied.
     fn in_memory(
         &self,
         value: BasicValueEnum<'ctx>,
         ty: &Type,
-        name: &str,
+        name: &'static str,
     ) -> Result<BasicValueEnum<'ctx>> {
-        let copy = self.temporary(self.cx.size(ty), self.cx.alignment(ty), name)?;
+        let (size, alignment) = (self.cx.size(ty), self.cx.alignment(ty));
+        let key = (name, size, alignment);
+        let known = self.argument_copies.borrow().get(&key).copied();
+        let copy = match known {
+            Some(known) => known,
+            None => self.temporary(size, alignment, name)?,
+        };
+        self.argument_copies.borrow_mut().insert(key, copy);
         self.store_part(copy, 0, value, ty)?;
         Ok(copy.into())
     }

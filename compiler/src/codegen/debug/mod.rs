@@ -24,6 +24,7 @@ use crate::codegen::bug;
 use crate::codegen::context::{ModuleContext, strip_intrinsic_attributes};
 use crate::codegen::function::FunctionEmitter;
 use crate::error::Result;
+use crate::inputs;
 use gridlet_lang::ir::{Role, symbol};
 use gridlet_lang::source::Span;
 use gridlet_lang::types::Type;
@@ -112,8 +113,12 @@ impl<'ctx> Debug<'ctx> {
 }
 
 /// A valid module for GPUs whose compile units ask for `.loc` directives only, which LLVM's C API cannot say; `None` if they ask for
-/// no more. ptxas refuses to optimise a module that asks for more.
-pub(crate) fn directives_only<'ctx>(module: &Module<'ctx>) -> Result<Option<Module<'ctx>>> {
+/// no more. ptxas refuses to optimise a module that asks for more. `is_foreign`: another compiler made the module, and LLVM's reader may
+/// end over it.
+pub(crate) fn directives_only<'ctx>(
+    module: &Module<'ctx>,
+    is_foreign: bool,
+) -> Result<Option<Module<'ctx>>> {
     const UNIT: &str = "distinct !DICompileUnit(";
     const MORE: [&str; 2] = ["emissionKind: LineTablesOnly", "emissionKind: FullDebug"];
     if module.get_global_metadata_size("llvm.dbg.cu") == 0 {
@@ -133,7 +138,11 @@ pub(crate) fn directives_only<'ctx>(module: &Module<'ctx>) -> Result<Option<Modu
     });
     let text: String = lines.collect();
     let name = module.get_name().to_string_lossy().into_owned();
-    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), &name);
+    let bytes = match is_foreign {
+        true => inputs::bitcode(&name, text.as_bytes())?,
+        false => text.into_bytes(),
+    };
+    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, &name);
     let read = module.get_context().create_module_from_ir(buffer);
     let read = read.map_err(|message| bug(message.to_string()))?;
     read.set_name(&name);

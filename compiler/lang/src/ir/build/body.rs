@@ -162,6 +162,11 @@ impl BodyBuilder {
         end.is_some_and(|end| end.successors().any(|next| next == target))
     }
 
+    /// The number of instructions and of slots so far.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.instructions.len(), self.slots.len())
+    }
+
     /// Whether emitted code is reachable.
     pub fn is_live(&self) -> bool {
         self.current.is_some()

@@ -69,7 +69,7 @@ fn errors_have_a_position_and_the_expected_element() {
         ),
         (
             format!("launches symbolic\nshared @x: {}u8\n", "*mut ".repeat(100_000)),
-            "2:1017: expected a type of at most 200 levels, found `*`",
+            "2:1332: expected a type of at most 256 levels, found `*`",
         ),
     ];
     for (text, expected) in cases {

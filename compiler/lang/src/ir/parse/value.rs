@@ -2,30 +2,28 @@
 
 use super::{Parser, Result};
 use crate::ir::Const;
+use crate::types::nesting::{MAX_IR_NESTING, MAX_NESTING};
 use crate::types::{Scalar, Type};
-
-/// The maximum nesting depth of types. Programs cannot nest them deeper.
-const MAX_DEPTH: usize = 200;
 
 impl Parser<'_> {
     pub(super) fn ty(&mut self) -> Result<Type> {
-        self.nested_type(0)
+        self.nested_type(1)
     }
 
-    fn nested_type(&mut self, depth: usize) -> Result<Type> {
-        if depth > MAX_DEPTH {
-            return Err(self.cursor.expected(&format!("a type of at most {MAX_DEPTH} levels")));
+    fn nested_type(&mut self, height: usize) -> Result<Type> {
+        if height > MAX_IR_NESTING {
+            return Err(self.cursor.expected(&format!("a type of at most {MAX_NESTING} levels")));
         }
         if self.cursor.eat("*") {
             let mutable = self.cursor.eat_word("mut");
             if !mutable && !self.cursor.eat_word("const") {
                 return Err(self.cursor.expected("`mut` or `const`"));
             }
-            let pointee = Box::new(self.nested_type(depth + 1)?);
+            let pointee = Box::new(self.nested_type(height + 1)?);
             return Ok(Type::Pointer { mutable, pointee });
         }
         if self.cursor.eat("[") {
-            let element = Box::new(self.nested_type(depth + 1)?);
+            let element = Box::new(self.nested_type(height + 1)?);
             self.cursor.expect(";")?;
             let count = self.cursor.number("a number of elements")?;
             self.cursor.expect("]")?;

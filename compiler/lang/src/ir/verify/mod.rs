@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::float;
 use crate::source::Span;
 use crate::types::layout::type_layout;
-use crate::types::{Field, Struct, StructId, Type};
+use crate::types::nesting::{MAX_IR_NESTING, MAX_NESTING, innermost};
+use crate::types::{Field, Struct, Type};
 
 /// Verifies all rules of [`crate::ir`].
 ///
@@ -132,64 +133,49 @@ fn check_structs(module: &Module) -> std::result::Result<(), Violation> {
             return Err(format!("the built-in struct `{}` is not in its place", item.name).into());
         }
     }
-    for (id, item) in module.structs.iter() {
-        check_struct(module, id, item)
-            .map_err(|e| Violation::of("struct", &item.name, &e, item.span))?;
+    let wrong = |item: &Struct, why: &str| Violation::of("struct", &item.name, why, item.span);
+    for (_, item) in module.structs.iter() {
+        check_fields(module, item).map_err(|e| wrong(item, &e))?;
     }
-    Ok(())
+    let heights = module.structs.heights();
+    let heights = heights.map_err(|id| wrong(module.structs.get(id), "it contains itself"))?;
+    let mut measured = module.structs.iter().zip(heights);
+    match measured.find(|(_, height)| *height > MAX_IR_NESTING) {
+        Some(((_, item), _)) => {
+            Err(wrong(item, &format!("it is nested over {MAX_NESTING} levels deep")))
+        }
+        None => Ok(()),
+    }
 }
 
-fn check_struct(module: &Module, id: StructId, item: &Struct) -> Checked {
+fn check_fields(module: &Module, item: &Struct) -> Checked {
     for Field { name, ty } in &item.fields {
-        // A reference to the struct itself is reported below, with a better message.
         check_value_type(module, ty).map_err(|e| format!("field `{name}`: {e}"))?;
     }
-    let mut seen = BTreeSet::new();
-    let mut open = vec![id];
-    while let Some(inner) = open.pop() {
-        for part in module.structs.get(inner).fields.iter().filter_map(|f| struct_in(&f.ty)) {
-            require!(part != id, "it contains itself");
-            if seen.insert(part) {
-                open.push(part);
-            }
-        }
-    }
     Ok(())
-}
-
-/// The struct that a type is, or that it is an array of.
-fn struct_in(ty: &Type) -> Option<StructId> {
-    match ty {
-        Type::Struct(id) => Some(*id),
-        Type::Array(element, _) => struct_in(element),
-        _ => None,
-    }
 }
 
 /// Whether a type is `Unit` or an array of it.
-fn contains_unit(ty: &Type) -> bool {
-    match ty {
-        Type::Unit => true,
-        Type::Array(element, _) => contains_unit(element),
-        _ => false,
+fn contains_unit(mut ty: &Type) -> bool {
+    while let Type::Array(element, _) = ty {
+        ty = element;
     }
+    *ty == Type::Unit
 }
 
 fn check_type_ids(module: &Module, ty: &Type) -> Checked {
-    match ty {
-        Type::Unit | Type::Scalar(_) | Type::Stream => Ok(()),
+    let (height, innermost) = innermost(ty);
+    require!(height <= MAX_IR_NESTING, "a type is nested over {MAX_NESTING} levels deep");
+    match innermost {
         Type::Vector(_, count) => {
             require!((2..=4).contains(count), "a vector of {count} elements");
-            Ok(())
-        }
-        Type::Array(inner, _) | Type::Pointer { pointee: inner, .. } => {
-            check_type_ids(module, inner)
         }
         Type::Struct(id) => {
             require!((id.0 as usize) < module.structs.len(), "struct {} does not exist", id.0);
-            Ok(())
         }
+        _ => {}
     }
+    Ok(())
 }
 
 /// Checks that values may have this type.

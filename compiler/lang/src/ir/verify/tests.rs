@@ -8,7 +8,7 @@ use crate::ir::{
     BinaryOp, BlockId, ExternId, FunctionId, GlobalId, Inst, InstId, InstKind, SlotId, Stream,
     Terminator, UnaryOp,
 };
-use crate::types::{Field, Scalar, Struct, Structs};
+use crate::types::{Field, Scalar, Struct, StructId, Structs};
 
 /// A valid module: `f`, then the body and the entry of `k`; a struct `Pair`; a string and a shared variable.
 fn sound() -> Module {

@@ -31,6 +31,12 @@ impl<'m> Value<'m> {
         (!function.is_null()).then_some(Value(function, PhantomData))
     }
 
+    /// The block of an instruction.
+    pub(crate) fn block(self) -> Block<'m> {
+        // SAFETY: only called for instructions, which are in blocks.
+        Block(unsafe { LLVMGetInstructionParent(self.0) }, PhantomData)
+    }
+
     /// The instruction before it in its block.
     pub(crate) fn previous(self) -> Option<Value<'m>> {
         // SAFETY: only called for instructions; LLVM returns null for the first of a block.

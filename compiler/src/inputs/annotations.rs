@@ -1,0 +1,83 @@
+//! The nodes of `!nvvm.annotations` in text. LLVM reads and upgrades them without a look at whether they have their form.
+
+use std::collections::HashMap;
+
+/// The line of the first node that does not have the form of an annotation: a function or a variable, then names with numbers or lists
+/// of numbers.
+pub(super) fn wrong_line(text: &str) -> Option<usize> {
+    let list = text.lines().find_map(|line| body(line, "!nvvm.annotations")).unwrap_or_default();
+    let wanted: Vec<&str> = list.split(',').map(str::trim).collect();
+    let mut nodes = HashMap::new();
+    for (at, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('!')) {
+        let name = line.split([' ', '=']).next().unwrap_or_default();
+        if let Some(body) = body(line, name) {
+            nodes.insert(name, (at, body));
+        }
+    }
+    let wrong = wanted.iter().filter_map(|name| nodes.get(name));
+    wrong.filter(|(_, body)| !has_form(body)).map(|(at, _)| *at).min()
+}
+
+/// The operands of a node in a line, `!0 = !{ptr @k, !"kernel", i32 1}`.
+fn body<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let value = line.strip_prefix(name)?.trim_start().strip_prefix('=')?.trim_start();
+    let value = value.strip_prefix("distinct ").unwrap_or(value).trim_start();
+    value.strip_prefix("!{").map(|rest| rest.rsplit_once('}').map_or(rest, |(body, _)| body))
+}
+
+fn has_form(body: &str) -> bool {
+    let operands = operands(body);
+    let is_name = |operand: &&str| operand.starts_with("!\"");
+    let is_value = |operand: &&str| !is_name(operand) && *operand != "null";
+    operands.len() % 2 == 1
+        && operands.first().is_some_and(|first| !first.is_empty() && !first.starts_with('!'))
+        && operands.iter().skip(1).step_by(2).all(is_name)
+        && operands.iter().skip(2).step_by(2).all(is_value)
+}
+
+/// The operands between commas outside of brackets and strings.
+fn operands(body: &str) -> Vec<&str> {
+    let (mut depth, mut is_string, mut start) = (0, false, 0);
+    let mut all = vec![];
+    for (at, byte) in body.bytes().enumerate() {
+        match byte {
+            b'"' => is_string = !is_string,
+            _ if is_string => {}
+            b'(' | b'[' | b'{' | b'<' => depth += 1,
+            b')' | b']' | b'}' | b'>' => depth -= 1,
+            b',' if depth == 0 => {
+                all.push(body[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(body[start..].trim());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_a_subject_and_pairs() {
+        for (node, is_right) in [
+            ("ptr @k, !\"kernel\", i32 1", true),
+            ("void (i32*, i32)* @\"a,b\", !\"kernel\", i32 1, !\"maxntidx\", i32 5", true),
+            ("ptr @k, !\"grid_constant\", !3", true),
+            ("null, !\"kernel\", i32 1", true),
+            ("ptr @k", true),
+            ("", false),
+            ("ptr @k, !\"kernel\"", false),
+            ("ptr @k, !\"kernel\", !\"1\"", false),
+            ("ptr @k, i32 1, i32 1", false),
+            ("!\"k\", !\"kernel\", i32 1", false),
+        ] {
+            let text =
+                format!("\n!nvvm.annotations = !{{!1, !0}}\n!0 = !{{{node}}}\n!1 = !{{ptr @k}}\n");
+            assert_eq!(wrong_line(&text), (!is_right).then_some(3), "{node}");
+        }
+        assert_eq!(wrong_line("!0 = !{}\n"), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Compilation in a child process, for modules of other producers: compilers of PTX end the process over some of them.
+
+use std::fmt;
+#[cfg(feature = "llvm")]
+use std::sync::RwLockReadGuard;
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+
+use serde::{Deserialize, Serialize};
+
+use super::Ptx;
+use super::libnvvm::PtxOutput;
+use crate::child::{self, End, Limits};
+use crate::error::{Error, Result};
+
+/// Why there is no PTX.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The compiler ended its process.
+    Ended(Ended),
+    /// Any other error.
+    Failed(Error),
+}
+
+/// The end of a compiler's process.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    /// `libNVVM`
+    pub(crate) tool: &'static str,
+    /// The compiler's last words, or how the process ended.
+    pub(crate) said: String,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the compiler ends over the module: {}", self.said)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Ended(ended) => Error::Tool {
+                tool: ended.tool,
+                operation: COMPILING.into(),
+                log: ended.to_string(),
+            },
+            Stop::Failed(error) => error,
+        }
+    }
+}
+
+/// The operation in messages.
+pub(crate) const COMPILING: &str = "compilation";
+
+/// The compilations in this process, which hold locks of their compiler and initialise its variables: a child must not start during one.
+static INSIDE: RwLock<()> = RwLock::new(());
+
+/// To be held during a compilation in this process.
+#[cfg(feature = "llvm")]
+pub(super) fn inside() -> RwLockReadGuard<'static, ()> {
+    INSIDE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn none_inside() -> RwLockWriteGuard<'static, ()> {
+    INSIDE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The answer of the child.
+#[derive(Serialize, Deserialize)]
+enum Answer {
+    Done { ptx: String, log: String },
+    Refused { operation: String, log: String },
+    Failed(String),
+}
+
+/// Runs a compilation by `tool` in a child process. No compilation runs in this process when the child starts.
+///
+/// # Errors
+/// Those of `work`, if they are [`Error::Tool`] of that tool; [`Stop::Ended`].
+pub(super) fn apart(
+    tool: &'static str,
+    work: impl FnOnce() -> Result<PtxOutput> + Send,
+) -> std::result::Result<PtxOutput, Stop> {
+    let answer = || {
+        let answer = match work() {
+            Ok(PtxOutput { ptx: Ptx(ptx), log }) => Answer::Done { ptx, log },
+            Err(Error::Tool { operation, log, .. }) => Answer::Refused { operation, log },
+            Err(other) => Answer::Failed(other.to_string()),
+        };
+        Ok(serde_json::to_vec(&answer).unwrap_or_default())
+    };
+    let ended = |said: String| Err(Stop::Ended(Ended { tool, said }));
+    let bytes = match child::run(COMPILING, Limits::Working, none_inside, answer)? {
+        End::Done(Ok(bytes)) => bytes,
+        End::Done(Err(fatal)) => return ended(last_words(&fatal)),
+        End::Died { how, said } if said.is_empty() => return ended(how.into()),
+        End::Died { said, .. } => return ended(last_words(&said)),
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(Answer::Done { ptx, log }) => Ok(PtxOutput { ptx: Ptx(ptx), log }),
+        Ok(Answer::Refused { operation, log }) => Err(Error::Tool { tool, operation, log }.into()),
+        Ok(Answer::Failed(message)) => Err(Error::internal("ptx", message).into()),
+        Err(error) => Err(Error::internal("ptx", error.to_string()).into()),
+    }
+}
+
+/// The first line of what LLVM says before it ends, without a stack trace and without addresses.
+fn last_words(said: &str) -> String {
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = line.split_once("LLVM ERROR: ").map_or(line, |(_, reason)| reason);
+    line.to_owned()
+}

@@ -526,6 +526,12 @@ impl Session {
         {
             return Err(Error::Invalid(format!("debug information: {}", inputs::cycles::CYCLE)));
         }
+        // What the compilers make of them may differ from run to run.
+        if module.get_global_metadata_size("nvvm.annotations") > 0
+            && inputs::annotations::wrong_line(&module.print_to_string().to_string()).is_some()
+        {
+            return Err(Error::Invalid(inputs::annotations::WRONG.into()));
+        }
         match self.ptx_by(module, options, Process::Child) {
             Err(Stop::Ended(ended)) => {
                 let ends = |part: &inkwell::module::Module<'_>| match self.ptx_by(

@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
+/// What is wrong with such a node.
+pub(crate) const WRONG: &str = "wrong node of `!nvvm.annotations`: it must be a function or a variable, and then names with numbers, \
+     as in `!{ptr @k, !\"kernel\", i32 1}`";
+
 /// The line of the first node that does not have the form of an annotation: a function or a variable, then names with numbers or lists
 /// of numbers.
-pub(super) fn wrong_line(text: &str) -> Option<usize> {
+pub(crate) fn wrong_line(text: &str) -> Option<usize> {
     let list = text.lines().find_map(|line| body(line, "!nvvm.annotations")).unwrap_or_default();
     let wanted: Vec<&str> = list.split(',').map(str::trim).collect();
     let mut nodes = HashMap::new();

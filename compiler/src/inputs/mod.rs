@@ -1,7 +1,7 @@
 //! User-supplied modules to link, which define the program's `extern fn`s.
 
 #[cfg(feature = "llvm")]
-mod annotations;
+pub(crate) mod annotations;
 #[cfg(feature = "llvm")]
 pub(crate) mod cycles;
 #[cfg(feature = "llvm")]

@@ -61,9 +61,6 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// LLVM reads the operands of such a node without a look at how many and what they are.
-const ANNOTATIONS: &str = "wrong node of `!nvvm.annotations`: it must be a function or a variable, and then names with numbers, as in \
-     `!{ptr @k, !\"kernel\", i32 1}`";
-
 /// LLVM upgrades old forms when it reads a module, without a look at whether they have that form.
 const UPGRADES: &str = "LLVM ends over it, probably over a call of an intrinsic with other arguments than it has, or over a node of \
      `!nvvm.annotations`: each must be a function or a variable, and then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";
@@ -186,7 +183,7 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         return Err(mistake(name, Some(place(name, line, None)), message));
     }
     if let Some(at) = original.and_then(annotations::wrong_line) {
-        return Err(mistake(name, Some(place(name, at, None)), ANNOTATIONS.into()));
+        return Err(mistake(name, Some(place(name, at, None)), annotations::WRONG.into()));
     }
     let is_typed = look.is_typed && original.is_some();
     let text = original.filter(|_| is_typed).map(typed::with_types);

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use inkwell::AddressSpace;
 use inkwell::llvm_sys::core::{LLVMInsertIntoBuilder, LLVMInstructionClone, LLVMSetOperand};
-use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::{AsValueRef as _, BasicValueEnum, FunctionValue, InstructionValue};
 
@@ -70,10 +69,6 @@ pub(crate) fn name(
         Some(about(&symbol(intrinsic), (calls.len() > 1).then_some(at), &message))
     });
     let mut lines: Vec<String> = found.collect();
-    if lines.is_empty() && without_annotations(module).is_some_and(|rest| ends(&rest).is_none()) {
-        let form = "its nodes are lists of a function or a variable, then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";
-        return format!("{tool} ends over `!nvvm.annotations` ({}); {form}", ended.said);
-    }
     if lines.is_empty() {
         let functions = module.get_functions().filter(|one| one.count_basic_blocks() > 0);
         let found = functions.take_while(is_early).filter_map(|function| {
@@ -161,16 +156,6 @@ fn call_alone<'ctx>(
     }
     builder.build_return(None).ok()?;
     part.verify().is_ok().then_some(part)
-}
-
-/// A copy of a module without its annotations, if it has some.
-fn without_annotations<'ctx>(module: &Module<'ctx>) -> Option<Module<'ctx>> {
-    let text = module.print_to_string().to_string();
-    let is_list = |line: &&str| line.starts_with("!nvvm.annotations = ");
-    text.lines().find(is_list)?;
-    let rest: Vec<&str> = text.lines().filter(|line| !is_list(line)).collect();
-    let buffer = MemoryBuffer::create_from_memory_range_copy(rest.join("\n").as_bytes(), "part");
-    module.get_context().create_module_from_ir(buffer).ok()
 }
 
 /// A copy of a module in which only one function, and those that it reaches, can be seen from outside.

@@ -17,7 +17,7 @@ use super::debug::Debug;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
-use gridlet_lang::ir::global_pointers::GlobalPointers;
+use gridlet_lang::launch::resident::GlobalPointers;
 use gridlet_lang::launch::{self, DeviceFunction};
 use gridlet_lang::types::StructId;
 

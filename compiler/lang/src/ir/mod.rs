@@ -45,7 +45,6 @@ pub mod assigned;
 pub mod build;
 pub mod dominators;
 pub mod expand;
-pub mod global_pointers;
 pub mod graph;
 pub mod guards;
 pub(crate) mod held;

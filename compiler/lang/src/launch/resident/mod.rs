@@ -3,13 +3,16 @@
 //! The scheduler is written in the language, in `scheduler/`. This folder fits a program to it:
 //! - `plan.rs` decides which kernels it runs, and measures what they need;
 //! - `bodies.rs` replaces, in the code of these kernels, the operations that rely on the hardware's blocks;
+//! - `warps.rs` does so with their warp operations;
 //! - `launches.rs` lowers their launches to calls of the scheduler;
-//! - `dispatch.rs` makes the functions that the scheduler calls, and its entry, [`ENTRY`].
+//! - `dispatch.rs` makes the functions that the scheduler calls, and its entry, [`ENTRY`];
+//! - `global_pointers.rs` tells the code generator which pointers of the result point to global memory.
 //!
 //! A kernel that neither launches nor is launched stays an ordinary kernel. The symbol of every other kernel only traps.
 
 mod bodies;
 mod dispatch;
+mod global_pointers;
 mod launches;
 mod plan;
 #[cfg(test)]
@@ -21,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::ir::verify::verify;
 use crate::ir::{Module, symbol};
 use crate::layout::{Layouts, compute_layouts};
+pub use global_pointers::GlobalPointers;
 use plan::Plan;
 
 /// The kernel that the host launches in place of kernels that launch or are launched.

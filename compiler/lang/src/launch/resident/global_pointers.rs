@@ -3,9 +3,9 @@
 //! Back ends have instructions for it. For the parameters of an entry they find out by themselves, but not for those that the
 //! resident kernel reads from memory.
 
-use super::{Const, Function, FunctionId, InstKind, Module, Operand, Role, Space, Terminator};
+use super::instructions;
 use crate::builtins::Builtin;
-use crate::launch::resident::instructions;
+use crate::ir::{Const, Function, FunctionId, InstKind, Module, Operand, Role, Space, Terminator};
 use crate::types::Type;
 
 /// Where the pointers in a value point to, all of them.

@@ -6,6 +6,8 @@
 //! A [`Session`] finds and loads the toolchain, libNVVM and nvJitLink once, for every program that it compiles. A
 //! [`Checked`] program is independent of the target; every image starts from it.
 
+mod modules;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -19,7 +21,6 @@ use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
 use gridlet_lang::source::SourceMap;
 use inkwell::context::Context;
-use inkwell::values::GlobalValue;
 
 use crate::cache::{Cache, Entry, key::Key};
 use crate::codegen;
@@ -36,10 +37,10 @@ use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
 use crate::modules::Own;
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
-use crate::ptx::guard::Stop;
-use crate::ptx::libnvvm::{LibNvvm, compile_apart, compile_here};
-use crate::ptx::{self, Ptx, PtxOptions};
+use crate::ptx::libnvvm::LibNvvm;
+use crate::ptx::{self, Ptx};
 use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
+use modules::Process;
 
 /// The choice of libNVVM's input language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -312,15 +313,6 @@ pub struct Built {
     pub log: String,
 }
 
-/// The process in which a module is compiled to PTX.
-#[derive(Clone, Copy)]
-enum Process {
-    /// This one: for modules that Gridlet made.
-    This,
-    /// A child process: see [`ptx::guard`].
-    Child,
-}
-
 /// The tools of one process, found once and loaded on first use.
 pub struct Session {
     toolchain: Toolchain,
@@ -507,103 +499,6 @@ impl Session {
         let ((exact, log), (fast, _)) = (exact?, fast?);
         let ptx = ptx::splice::splice(&exact, &fast, &codegen::fast_functions(lowered)?)?;
         Ok((ptx, log))
-    }
-
-    /// Compiles any LLVM module that conforms to NVVM IR to PTX. The compiler runs in a child process: libNVVM and LLVM end theirs over
-    /// some modules.
-    ///
-    /// # Errors
-    /// As [`Session::ptx`]; [`Error::Tool`] with the intrinsics or functions over which a compiler ends, and if the system gives no
-    /// further process.
-    pub fn ptx_of(
-        &self,
-        module: &inkwell::module::Module<'_>,
-        options: &BuildOptions,
-    ) -> Result<(Ptx, String)> {
-        // LLVM's verifier would not end.
-        if module.get_global_metadata_size("llvm.dbg.cu") > 0
-            && inputs::cycles::line_of_cycle(&module.print_to_string().to_string()).is_some()
-        {
-            return Err(Error::Invalid(format!("debug information: {}", inputs::cycles::CYCLE)));
-        }
-        // What the compilers make of them may differ from run to run.
-        if module.get_global_metadata_size("nvvm.annotations") > 0
-            && inputs::annotations::wrong_line(&module.print_to_string().to_string()).is_some()
-        {
-            return Err(Error::Invalid(inputs::annotations::WRONG.into()));
-        }
-        match self.ptx_by(module, options, Process::Child) {
-            Err(Stop::Ended(ended)) => {
-                let ends = |part: &inkwell::module::Module<'_>| match self.ptx_by(
-                    part,
-                    options,
-                    Process::Child,
-                ) {
-                    Err(Stop::Ended(ended)) => Some(ended),
-                    _ => None,
-                };
-                let log = ptx::culprits::name(module, &ended, ends);
-                let operation = ptx::guard::COMPILING.into();
-                Err(Error::Tool { tool: ended.tool, operation, log })
-            }
-            made => Ok(made?),
-        }
-    }
-
-    /// Compiles a module to PTX in this process or in a child.
-    fn ptx_by(
-        &self,
-        module: &inkwell::module::Module<'_>,
-        options: &BuildOptions,
-        process: Process,
-    ) -> std::result::Result<(Ptx, String), Stop> {
-        // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
-        nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
-        let directives = match options.debug_variables() {
-            true => None,
-            false => codegen::directives_only(module, matches!(process, Process::Child))?,
-        };
-        let module = directives.as_ref().unwrap_or(module);
-        let libdevice =
-            if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
-        let ptx_options = PtxOptions {
-            opt_level: options.opt_level(),
-            fast_math: options.fast_math,
-            line_info: options.debug_lines,
-            debug: options.debug_variables(),
-        };
-        let (ptx, log) = match options.backend {
-            Backend::Nvptx => {
-                let (arch, given) = (options.arch, &ptx_options);
-                let ptx = match process {
-                    Process::This => ptx::nvptx::compile_here(module, libdevice, arch, given)?,
-                    Process::Child => ptx::nvptx::compile_apart(module, libdevice, arch, given)?,
-                };
-                (ptx, String::new())
-            }
-            Backend::LibNvvm => {
-                // libNVVM and ptxas do not take them beside descriptions of variables.
-                let named = match options.debug_variables() {
-                    true => None,
-                    false => nvvm::subprograms::add(module),
-                };
-                let nvvm = nvvm_text_with(named.as_ref().unwrap_or(module), options)?;
-                let (library, arch, given) = (self.libnvvm()?, options.arch, &ptx_options);
-                let output = match process {
-                    Process::This => compile_here(library, &nvvm, libdevice, arch, given)?,
-                    Process::Child => compile_apart(library, &nvvm, libdevice, arch, given)?,
-                };
-                if let Some(log) = ptx::culprits::unknown(&output.ptx.0) {
-                    let operation = ptx::guard::COMPILING.into();
-                    return Err(Error::Tool { tool: "libNVVM", operation, log }.into());
-                }
-                let log = nvvm::subprograms::without_lines(&output.log);
-                self.note("libNVVM", &log);
-                (output.ptx, log)
-            }
-        };
-        let name = |it: GlobalValue<'_>| it.get_name().to_string_lossy().into_owned();
-        Ok((ptx::order::by_names(ptx, module.get_globals().map(name)), log))
     }
 
     /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so

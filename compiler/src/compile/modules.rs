@@ -1,0 +1,111 @@
+//! From an LLVM module to PTX, in this process or in a child.
+
+use inkwell::module::Module;
+use inkwell::values::GlobalValue;
+
+use super::{Backend, BuildOptions, Session, nvvm_text_with};
+use crate::error::{Error, Result};
+use crate::ptx::guard::Stop;
+use crate::ptx::libnvvm::{compile_apart, compile_here};
+use crate::ptx::{self, Ptx, PtxOptions};
+use crate::{codegen, inputs, nvvm};
+
+/// The process in which a module is compiled to PTX.
+#[derive(Clone, Copy)]
+pub(super) enum Process {
+    /// This one: for modules that Gridlet made.
+    This,
+    /// A child process: see [`ptx::guard`].
+    Child,
+}
+
+impl Session {
+    /// Compiles any LLVM module that conforms to NVVM IR to PTX. The compiler runs in a child process: libNVVM and LLVM end theirs over
+    /// some modules.
+    ///
+    /// # Errors
+    /// As [`Session::ptx`]; [`Error::Tool`] with the intrinsics or functions over which a compiler ends, and if the system gives no
+    /// further process.
+    pub fn ptx_of(&self, module: &Module<'_>, options: &BuildOptions) -> Result<(Ptx, String)> {
+        // LLVM's verifier would not end.
+        if module.get_global_metadata_size("llvm.dbg.cu") > 0
+            && inputs::cycles::line_of_cycle(&module.print_to_string().to_string()).is_some()
+        {
+            return Err(Error::Invalid(format!("debug information: {}", inputs::cycles::CYCLE)));
+        }
+        // What the compilers make of them may differ from run to run.
+        if module.get_global_metadata_size("nvvm.annotations") > 0
+            && inputs::annotations::wrong_line(&module.print_to_string().to_string()).is_some()
+        {
+            return Err(Error::Invalid(inputs::annotations::WRONG.into()));
+        }
+        match self.ptx_by(module, options, Process::Child) {
+            Err(Stop::Ended(ended)) => {
+                let ends = |part: &Module<'_>| match self.ptx_by(part, options, Process::Child) {
+                    Err(Stop::Ended(ended)) => Some(ended),
+                    _ => None,
+                };
+                let log = ptx::culprits::name(module, &ended, ends);
+                let operation = ptx::guard::COMPILING.into();
+                Err(Error::Tool { tool: ended.tool, operation, log })
+            }
+            made => Ok(made?),
+        }
+    }
+
+    /// Compiles a module to PTX in this process or in a child.
+    pub(super) fn ptx_by(
+        &self,
+        module: &Module<'_>,
+        options: &BuildOptions,
+        process: Process,
+    ) -> std::result::Result<(Ptx, String), Stop> {
+        // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
+        nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
+        let directives = match options.debug_variables() {
+            true => None,
+            false => codegen::directives_only(module, matches!(process, Process::Child))?,
+        };
+        let module = directives.as_ref().unwrap_or(module);
+        let libdevice =
+            if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
+        let ptx_options = PtxOptions {
+            opt_level: options.opt_level(),
+            fast_math: options.fast_math,
+            line_info: options.debug_lines,
+            debug: options.debug_variables(),
+        };
+        let (ptx, log) = match options.backend {
+            Backend::Nvptx => {
+                let (arch, given) = (options.arch, &ptx_options);
+                let ptx = match process {
+                    Process::This => ptx::nvptx::compile_here(module, libdevice, arch, given)?,
+                    Process::Child => ptx::nvptx::compile_apart(module, libdevice, arch, given)?,
+                };
+                (ptx, String::new())
+            }
+            Backend::LibNvvm => {
+                // libNVVM and ptxas do not take them beside descriptions of variables.
+                let named = match options.debug_variables() {
+                    true => None,
+                    false => nvvm::subprograms::add(module),
+                };
+                let nvvm = nvvm_text_with(named.as_ref().unwrap_or(module), options)?;
+                let (library, arch, given) = (self.libnvvm()?, options.arch, &ptx_options);
+                let output = match process {
+                    Process::This => compile_here(library, &nvvm, libdevice, arch, given)?,
+                    Process::Child => compile_apart(library, &nvvm, libdevice, arch, given)?,
+                };
+                if let Some(log) = ptx::culprits::unknown(&output.ptx.0) {
+                    let operation = ptx::guard::COMPILING.into();
+                    return Err(Error::Tool { tool: "libNVVM", operation, log }.into());
+                }
+                let log = nvvm::subprograms::without_lines(&output.log);
+                self.note("libNVVM", &log);
+                (output.ptx, log)
+            }
+        };
+        let name = |it: GlobalValue<'_>| it.get_name().to_string_lossy().into_owned();
+        Ok((ptx::order::by_names(ptx, module.get_globals().map(name)), log))
+    }
+}

@@ -24,7 +24,7 @@ const VERSION: [u64; 4] = [2, 0, 3, 2];
 ///
 /// Adds required properties that the module lacks: the version of NVVM IR, without which libNVVM
 /// assumes version 1.0 and refuses the module; the data layout, without which libNVVM 13.0 aborts
-/// the process; the target. Intrinsics that LLVM 22 renamed get the names that libNVVM knows, and lose an attribute that it does not.
+/// the process, in its newest form; the target. Intrinsics that LLVM 22 renamed get the names that libNVVM knows, and lose an attribute that it does not.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ fn complete(
     // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
     verify(module, |name| name.starts_with("llvm.nvvm."))?;
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
-    let has_layout = !module.get_data_layout().as_str().is_empty();
+    let has_layout = !is_old_layout(&module.get_data_layout().as_str().to_string_lossy());
     let has_triple = !is_incomplete(&module.get_triple().as_str().to_string_lossy());
     let has_known_attributes = module.get_functions().all(|function| !has_new_attribute(function));
     if has_version && has_layout && has_triple && has_known_attributes && !names::are_new(module) {
@@ -79,6 +79,12 @@ fn complete(
     }
     names::make_old(&copy)?;
     Ok(write(&copy))
+}
+
+/// Whether libNVVM's data layout must take the place of this one: there is none, or it is as of LLVM 17 and before, without 128-bit
+/// integers, which libNVVM 13.0 refuses for sm_100 and newer. LLVM adds them to layouts of other targets in the same way.
+fn is_old_layout(layout: &str) -> bool {
+    layout.is_empty() || !layout.contains("i128:") && legacy::foreign_layout(layout).is_none()
 }
 
 /// Whether a triple is LLVM's for GPUs, but not libNVVM's, which names CUDA: `nvptx64-unknown-unknown`.

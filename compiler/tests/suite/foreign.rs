@@ -118,6 +118,26 @@ fn a_crash_of_a_compiler_names_the_intrinsic() {
     assert!(error.contains("\n`llvm.instrprof.increment`: "), "{error}");
 }
 
+/// The data layout of CUDA's documentation, as older compilers write it: without 128-bit integers.
+#[test]
+fn data_layouts_of_older_compilers_are_taken() {
+    let Some(session) = session() else { return };
+    let text = "target datalayout = \"e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-f32:32:32-f64:64:64-\
+        v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64\"
+        target triple = \"nvptx64-nvidia-cuda\"
+        define ptx_kernel void @k(ptr %p) {
+          store i32 1, ptr %p
+          ret void
+        }";
+    let context = Context::create();
+    let module = module(&context, text);
+    for options in ways() {
+        let (ptx, _) =
+            session.ptx_of(&module, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        assert!(ptx.0.contains(".entry k("), "{options:?}");
+    }
+}
+
 /// LLVM's reader looks at annotations only where it needs them, and crashes or not.
 #[test]
 fn wrong_annotations_are_refused_before_a_compiler_sees_them() {

@@ -37,10 +37,10 @@ use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
 use crate::modules::Own;
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
+use crate::ptx::guard::Process;
 use crate::ptx::libnvvm::LibNvvm;
 use crate::ptx::{self, Ptx};
 use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
-use modules::Process;
 
 /// The choice of libNVVM's input language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

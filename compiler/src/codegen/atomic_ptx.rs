@@ -67,12 +67,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let ty = new.get_type();
         let bits = int(new)?.get_type().get_bit_width();
-        let space = space(pointer(address)?);
+        let address = pointer(address)?;
+        let space = space(address);
         let text = format!("atom.{}{space}.cas.b{bits} $0, [$1], $2, $3;", scope_suffix(scope));
         let register = register(ty);
         let constraints = format!("={register},l,{register},{register},~{{memory}}");
-        let address = pointer(address)?.into();
-        result(self.memory_assembly(text, constraints, Some(ty), &[address, expected, new])?)
+        result(self.memory_assembly(
+            text,
+            constraints,
+            Some(ty),
+            &[address.into(), expected, new],
+        )?)
     }
 
     /// Reads a 32- or 64-bit number, with device scope.
@@ -84,11 +89,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let bits = self.cx.size(ty) as u32 * 8;
         let word = self.cx.int_type(bits).into();
-        let space = space(pointer(address)?);
+        let address = pointer(address)?;
+        let space = space(address);
         let text = format!("ld.{}.gpu{space}.b{bits} $0, [$1];", order.name());
         let constraints = format!("={},l,~{{memory}}", register(word));
-        let address = pointer(address)?.into();
-        let loaded = self.memory_assembly(text, constraints, Some(word), &[address])?;
+        let loaded = self.memory_assembly(text, constraints, Some(word), &[address.into()])?;
         let ty = self.cx.value_type(ty)?;
         Ok(self.build().build_bit_cast(result(loaded)?, ty, "")?)
     }
@@ -102,11 +107,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<()> {
         let value = self.number_bits(value)?;
         let bits = int(value)?.get_type().get_bit_width();
-        let space = space(pointer(address)?);
+        let address = pointer(address)?;
+        let space = space(address);
         let text = format!("st.{}.gpu{space}.b{bits} [$0], $1;", order.name());
         let constraints = format!("l,{},~{{memory}}", register(value.get_type()));
-        let address = pointer(address)?.into();
-        self.memory_assembly(text, constraints, None, &[address, value])?;
+        self.memory_assembly(text, constraints, None, &[address.into(), value])?;
         Ok(())
     }
 

@@ -194,8 +194,7 @@ pub(super) fn define<'ctx>(
         .iter()
         .map(|block| cx.context.append_basic_block(value, &block.name))
         .collect();
-    let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
-    emitter.id = id;
+    let mut emitter = FunctionEmitter::new(cx, id, value, blocks);
     emitter.stored = emitter.noalias_slots();
     emitter.enter_function()?;
     emitter.in_prologue.set(cx.keeps_bodies());
@@ -264,16 +263,17 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
 }
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
-    /// Prepares to emit `function` into `value`, which already has `blocks`.
+    /// Prepares to emit a function into `value`, which already has `blocks`.
     pub(super) fn new(
         cx: &'a ModuleContext<'ctx, 'ir>,
-        function: &'a Function,
+        id: FunctionId,
         value: FunctionValue<'ctx>,
         blocks: Vec<BasicBlock<'ctx>>,
     ) -> Self {
+        let function = cx.ir.function(id);
         FunctionEmitter {
             cx,
-            id: FunctionId(u32::MAX),
+            id,
             function,
             value,
             blocks,

@@ -65,14 +65,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     }
                 }
             }
-            InstKind::FieldAddress { base, .. } | InstKind::ElementAddress { base, .. } => {
+            InstKind::FieldAddress { base, .. }
+            | InstKind::ElementAddress { base, .. }
+            | InstKind::ByteOffset { base, .. } => {
                 self.moved(pointer(self.operand(base)?)?, inst)?.into()
             }
             InstKind::PointerDifference(left, right) => {
                 self.pointer_difference(left, right)?.into()
-            }
-            InstKind::ByteOffset { base, .. } => {
-                self.moved(pointer(self.operand(base)?)?, inst)?.into()
             }
             InstKind::Extract { base, index } => {
                 let ty = self.type_of(base);

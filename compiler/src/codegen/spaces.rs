@@ -16,10 +16,7 @@ use gridlet_lang::ir::{InstKind, Operand};
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// The address of an access, in the global address space if it is certainly there.
     pub(super) fn accessed(&self, address: &Operand) -> Result<PointerValue<'ctx>> {
-        if self.cx.cpu().is_none()
-            && self.cx.ir.resident.is_some()
-            && self.cx.is_global(self.id, address)
-        {
+        if self.cx.ir.resident.is_some() && self.cx.is_global(self.id, address) {
             return self.in_global(address);
         }
         pointer(self.operand(address)?)

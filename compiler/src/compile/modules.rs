@@ -5,19 +5,9 @@ use inkwell::values::GlobalValue;
 
 use super::{Backend, BuildOptions, Session, nvvm_text_with};
 use crate::error::{Error, Result};
-use crate::ptx::guard::Stop;
-use crate::ptx::libnvvm::{compile_apart, compile_here};
+use crate::ptx::guard::{Process, Stop};
 use crate::ptx::{self, Ptx, PtxOptions};
 use crate::{codegen, inputs, nvvm};
-
-/// The process in which a module is compiled to PTX.
-#[derive(Clone, Copy)]
-pub(super) enum Process {
-    /// This one: for modules that Gridlet made.
-    This,
-    /// A child process: see [`ptx::guard`].
-    Child,
-}
 
 impl Session {
     /// Compiles any LLVM module that conforms to NVVM IR to PTX. The compiler runs in a child process: libNVVM and LLVM end theirs over
@@ -27,17 +17,20 @@ impl Session {
     /// As [`Session::ptx`]; [`Error::Tool`] with the intrinsics or functions over which a compiler ends, and if the system gives no
     /// further process.
     pub fn ptx_of(&self, module: &Module<'_>, options: &BuildOptions) -> Result<(Ptx, String)> {
-        // LLVM's verifier would not end.
-        if module.get_global_metadata_size("llvm.dbg.cu") > 0
-            && inputs::cycles::line_of_cycle(&module.print_to_string().to_string()).is_some()
-        {
-            return Err(Error::Invalid(format!("debug information: {}", inputs::cycles::CYCLE)));
-        }
-        // What the compilers make of them may differ from run to run.
-        if module.get_global_metadata_size("nvvm.annotations") > 0
-            && inputs::annotations::wrong_line(&module.print_to_string().to_string()).is_some()
-        {
-            return Err(Error::Invalid(inputs::annotations::WRONG.into()));
+        let has = |list| module.get_global_metadata_size(list) > 0;
+        if has("llvm.dbg.cu") || has("nvvm.annotations") {
+            let text = module.print_to_string().to_string();
+            // LLVM's verifier would not end.
+            if inputs::cycles::line_of_cycle(&text).is_some() {
+                return Err(Error::Invalid(format!(
+                    "debug information: {}",
+                    inputs::cycles::CYCLE
+                )));
+            }
+            // What the compilers make of them may differ from run to run.
+            if inputs::annotations::wrong_line(&text).is_some() {
+                return Err(Error::Invalid(inputs::annotations::WRONG.into()));
+            }
         }
         match self.ptx_by(module, options, Process::Child) {
             Err(Stop::Ended(ended)) => {
@@ -78,10 +71,7 @@ impl Session {
         let (ptx, log) = match options.backend {
             Backend::Nvptx => {
                 let (arch, given) = (options.arch, &ptx_options);
-                let ptx = match process {
-                    Process::This => ptx::nvptx::compile_here(module, libdevice, arch, given)?,
-                    Process::Child => ptx::nvptx::compile_apart(module, libdevice, arch, given)?,
-                };
+                let ptx = ptx::nvptx::compile_in(process, module, libdevice, arch, given)?;
                 (ptx, String::new())
             }
             Backend::LibNvvm => {
@@ -92,10 +82,8 @@ impl Session {
                 };
                 let nvvm = nvvm_text_with(named.as_ref().unwrap_or(module), options)?;
                 let (library, arch, given) = (self.libnvvm()?, options.arch, &ptx_options);
-                let output = match process {
-                    Process::This => compile_here(library, &nvvm, libdevice, arch, given)?,
-                    Process::Child => compile_apart(library, &nvvm, libdevice, arch, given)?,
-                };
+                let output =
+                    ptx::libnvvm::compile_in(process, library, &nvvm, libdevice, arch, given)?;
                 if let Some(log) = ptx::culprits::unknown(&output.ptx.0) {
                     let operation = ptx::guard::COMPILING.into();
                     return Err(Error::Tool { tool: "libNVVM", operation, log }.into());

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::lists::elements;
+
 /// What is wrong with such a node.
 pub(crate) const WRONG: &str = "wrong node of `!nvvm.annotations`: it must be a function or a variable, and then names with numbers, \
      as in `!{ptr @k, !\"kernel\", i32 1}`";
@@ -30,34 +32,13 @@ fn body<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn has_form(body: &str) -> bool {
-    let operands = operands(body);
+    let operands = elements(body);
     let is_name = |operand: &&str| operand.starts_with("!\"");
     let is_value = |operand: &&str| !is_name(operand) && *operand != "null";
     operands.len() % 2 == 1
         && operands.first().is_some_and(|first| !first.is_empty() && !first.starts_with('!'))
         && operands.iter().skip(1).step_by(2).all(is_name)
         && operands.iter().skip(2).step_by(2).all(is_value)
-}
-
-/// The operands between commas outside of brackets and strings.
-fn operands(body: &str) -> Vec<&str> {
-    let (mut depth, mut is_string, mut start) = (0, false, 0);
-    let mut all = vec![];
-    for (at, byte) in body.bytes().enumerate() {
-        match byte {
-            b'"' => is_string = !is_string,
-            _ if is_string => {}
-            b'(' | b'[' | b'{' | b'<' => depth += 1,
-            b')' | b']' | b'}' | b'>' => depth -= 1,
-            b',' if depth == 0 => {
-                all.push(body[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    all.push(body[start..].trim());
-    all
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ pub(crate) mod cycles;
 #[cfg(feature = "llvm")]
 pub(crate) mod externs;
 #[cfg(feature = "llvm")]
+pub(crate) mod lists;
+#[cfg(feature = "llvm")]
 mod nesting;
 #[cfg(feature = "llvm")]
 mod read;

@@ -60,7 +60,6 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-/// LLVM reads the operands of such a node without a look at how many and what they are.
 /// LLVM upgrades old forms when it reads a module, without a look at whether they have that form.
 const UPGRADES: &str = "LLVM ends over it, probably over a call of an intrinsic with other arguments than it has, or over a node of \
      `!nvvm.annotations`: each must be a function or a variable, and then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";

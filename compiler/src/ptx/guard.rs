@@ -12,6 +12,16 @@ use super::libnvvm::PtxOutput;
 use crate::child::{self, End, Limits};
 use crate::error::{Error, Result};
 
+/// The process in which a module is compiled to PTX.
+#[derive(Clone, Copy)]
+pub(crate) enum Process {
+    /// This one: for modules that Gridlet made, over which the compiler does not end.
+    #[cfg(feature = "llvm")]
+    This,
+    /// A child process.
+    Child,
+}
+
 /// Why there is no PTX.
 #[derive(Debug)]
 pub(crate) enum Stop {

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
 
-use super::guard::{self, Stop};
+use super::guard::{self, Process, Stop};
 use super::{Ptx, PtxOptions, quotients, workarounds};
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
@@ -140,11 +140,12 @@ pub fn compile(
     arch: CudaArch,
     options: &PtxOptions,
 ) -> Result<PtxOutput> {
-    Ok(compile_apart(library, module, libdevice, arch, options)?)
+    Ok(compile_in(Process::Child, library, module, libdevice, arch, options)?)
 }
 
-/// As [`compile()`], and tells an end of the library from its other errors.
-pub(crate) fn compile_apart(
+/// As [`compile()`], in either process, and tells an end of the library from its other errors.
+pub(crate) fn compile_in(
+    process: Process,
     library: &LibNvvm,
     module: &NvvmModule,
     libdevice: Option<&Path>,
@@ -152,21 +153,14 @@ pub(crate) fn compile_apart(
     options: &PtxOptions,
 ) -> std::result::Result<PtxOutput, Stop> {
     let job = Job::new(library, module, libdevice, arch, options)?;
-    guard::apart(NAME, || job.run())
-}
-
-/// As [`compile()`], but in this process: for modules that Gridlet made, over which the library does not end.
-#[cfg(feature = "llvm")]
-pub(crate) fn compile_here(
-    library: &LibNvvm,
-    module: &NvvmModule,
-    libdevice: Option<&Path>,
-    arch: CudaArch,
-    options: &PtxOptions,
-) -> Result<PtxOutput> {
-    let job = Job::new(library, module, libdevice, arch, options)?;
-    let _inside = guard::inside();
-    job.run()
+    match process {
+        #[cfg(feature = "llvm")]
+        Process::This => {
+            let _inside = guard::inside();
+            Ok(job.run()?)
+        }
+        Process::Child => guard::apart(NAME, || job.run()),
+    }
 }
 
 /// A compilation with checked options.

@@ -12,7 +12,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::guard::{self, Stop};
+use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
     Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, trailing_zeros,
@@ -40,37 +40,32 @@ pub fn compile(
     arch: CudaArch,
     options: &PtxOptions,
 ) -> Result<Ptx> {
-    Ok(compile_apart(module, libdevice, arch, options)?)
+    Ok(compile_in(Process::Child, module, libdevice, arch, options)?)
 }
 
-/// As [`compile()`], and tells an end of LLVM from its other errors.
-pub(crate) fn compile_apart(
+/// As [`compile()`], in either process, and tells an end of LLVM from its other errors.
+pub(crate) fn compile_in(
+    process: Process,
     module: &Module<'_>,
     libdevice: Option<&Path>,
     arch: CudaArch,
     options: &PtxOptions,
 ) -> std::result::Result<Ptx, Stop> {
     let (bitcode, libdevice) = prepare(module, libdevice)?;
-    fatal::install();
-    warm_up();
-    let work = || {
-        let ptx = of_bitcode(&bitcode, libdevice.as_deref(), arch, options)?;
-        Ok(PtxOutput { ptx, log: String::new() })
-    };
-    Ok(guard::apart("LLVM", work)?.ptx)
-}
-
-/// As [`compile()`], but in this process: for modules that Gridlet made.
-pub(crate) fn compile_here(
-    module: &Module<'_>,
-    libdevice: Option<&Path>,
-    arch: CudaArch,
-    options: &PtxOptions,
-) -> Result<Ptx> {
-    let (bitcode, libdevice) = prepare(module, libdevice)?;
     let options = *options;
-    let _inside = guard::inside();
-    fatal::caught(WRITING, move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options))
+    let of_bitcode = move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options);
+    match process {
+        Process::This => {
+            let _inside = guard::inside();
+            Ok(fatal::caught(WRITING, of_bitcode)?)
+        }
+        Process::Child => {
+            fatal::install();
+            warm_up();
+            let work = || Ok(PtxOutput { ptx: of_bitcode()?, log: String::new() });
+            Ok(guard::apart("LLVM", work)?.ptx)
+        }
+    }
 }
 
 /// The module as bitcode, and the bytes of libdevice if it uses them.

@@ -13,11 +13,12 @@ use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::{int, pointer};
 use crate::error::{Error, Result};
 use gridlet_lang::ir::guards::{Guard, guards, stored_once};
-use gridlet_lang::ir::{Function, InstId, InstKind, KernelId, Operand};
+use gridlet_lang::ir::{Function, FunctionId, InstId, InstKind, KernelId, Operand};
 use gridlet_lang::types::{Scalar, Type};
 
 /// A kernel's body, called for each thread of a row: threads that differ only in `thread_idx.x`.
 struct Row<'a, 'ctx> {
+    id: FunctionId,
     body: &'a Function,
     callee: FunctionValue<'ctx>,
     /// For each slot of the body, its only value.
@@ -41,8 +42,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             value.add_attribute(AttributeLoc::Function, level);
         }
         let entry = self.context.append_basic_block(value, "entry");
-        let mut emitter =
-            FunctionEmitter::new(self, self.ir.function(kernel.entry), value, vec![entry]);
+        let mut emitter = FunctionEmitter::new(self, kernel.entry, value, vec![entry]);
         emitter.enter_function()?;
         self.builder.position_at_end(entry);
         let geometry = emitter.geometry_argument()?;
@@ -50,6 +50,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let callee = self.functions.get(kernel.body.index());
         let body = self.ir.function(kernel.body);
         let row = Row {
+            id: kernel.body,
             body,
             callee: *callee.ok_or_else(|| bug("a missing body"))?,
             stored: stored_once(body),
@@ -278,7 +279,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         geometry: BasicValueEnum<'ctx>,
     ) -> Result<FunctionEmitter<'a, 'ctx, 'ir>> {
         let entry = self.value.get_first_basic_block().ok_or_else(|| bug("no entry"))?;
-        let mut thread = FunctionEmitter::new(self.cx, row.body, self.value, vec![entry]);
+        let mut thread = FunctionEmitter::new(self.cx, row.id, self.value, vec![entry]);
         thread.parameters = [vec![geometry], self.parameters.clone()].concat();
         for &id in row.guards.iter().flat_map(|guard| &guard.needs) {
             if thread.values[id.index()].is_some() {

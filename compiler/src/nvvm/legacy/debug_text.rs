@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use crate::inputs::lists::elements;
+
 /// A node of the module's text.
 type Number = usize;
 
@@ -236,23 +238,9 @@ fn declared(record: &str) -> Option<Option<Declared>> {
     Some(Some(Declared { variable: number(variable)?, expression, location: number(location)? }))
 }
 
-/// The parts of a list, which commas divide outside strings and brackets.
+/// The parts of a list.
 fn parts(list: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth, mut in_string) = (vec![], 0, 0, false);
-    for (at, byte) in list.bytes().enumerate() {
-        match byte {
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'(' | b'{' | b'[' | b'<' => depth += 1,
-            b')' | b'}' | b']' | b'>' => depth -= 1,
-            b',' if depth == 0 => {
-                parts.push(list[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(list[start..].trim());
+    let mut parts = elements(list);
     parts.retain(|part| !part.is_empty());
     parts
 }

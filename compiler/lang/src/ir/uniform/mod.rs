@@ -398,4 +398,5 @@ impl Wiring<'_> {
     }
 }
 
-const ALL_LANES: Operand = Operand::Const(Const::Int(Scalar::U32, 0xffff_ffff));
+/// The mask of all lanes of a warp.
+pub(crate) const ALL_LANES: Operand = Operand::Const(Const::Int(Scalar::U32, 0xffff_ffff));

@@ -30,14 +30,13 @@ use std::collections::BTreeSet;
 
 use super::plan::takes_mask;
 use crate::builtins::Builtin;
+use crate::ir::uniform::ALL_LANES;
 use crate::ir::{
-    BinaryOp, Block, BlockId, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, Slot,
-    SlotId, Terminator,
+    BinaryOp, Block, BlockId, Function, FunctionId, Inst, InstId, InstKind, Operand, Slot, SlotId,
+    Terminator,
 };
 use crate::source::Span;
-use crate::types::{Scalar, Type};
-
-const ALL_LANES: Operand = Operand::Const(Const::Int(Scalar::U32, 0xffff_ffff));
+use crate::types::Type;
 
 /// How many blocks replace the rest of a block behind an operation that names all lanes.
 const ADDED: u32 = 3;

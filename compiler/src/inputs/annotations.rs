@@ -1,4 +1,5 @@
-//! The nodes of `!nvvm.annotations` in text. LLVM reads and upgrades them without a look at whether they have their form.
+//! The nodes of `!nvvm.annotations` and `!nvvmir.version` in text. LLVM reads and upgrades the former without a look at whether they have
+//! their form, and the latter says whether the module is NVVM IR that one can know.
 
 use std::collections::HashMap;
 
@@ -8,10 +9,37 @@ use super::lists::elements;
 pub(crate) const WRONG: &str = "wrong node of `!nvvm.annotations`: it must be a function or a variable, and then names with numbers, \
      as in `!{ptr @k, !\"kernel\", i32 1}`";
 
+/// What is wrong with a node of `!nvvmir.version`.
+pub(crate) const WRONG_VERSION: &str = "wrong node of `!nvvmir.version`: versions of NVVM IR are 1.0 to 2.0, and of debug information 1.0 \
+     to 3.2, as in `!{i32 2, i32 0, i32 3, i32 2}`; leave it out for the version that the compiler needs";
+
+/// The line of the first node of `!nvvmir.version` that is no version of NVVM IR, alone or with one of debug information.
+pub(crate) fn wrong_version(text: &str) -> Option<usize> {
+    wrong_node(text, "!nvvmir.version", |body| {
+        let number = |operand: &str| operand.strip_prefix("i32 ")?.trim().parse::<u32>().ok();
+        let numbers: Option<Vec<u32>> = elements(body).into_iter().map(number).collect();
+        let is_right = |(major, minor): (u32, u32), (most, last): (u32, u32)| {
+            (1..most).contains(&major) || major == most && minor <= last
+        };
+        match numbers.as_deref() {
+            Some([major, minor]) => is_right((*major, *minor), (2, 0)),
+            Some([major, minor, debug, debug_minor]) => {
+                is_right((*major, *minor), (2, 0)) && is_right((*debug, *debug_minor), (3, 2))
+            }
+            _ => false,
+        }
+    })
+}
+
 /// The line of the first node that does not have the form of an annotation: a function or a variable, then names with numbers or lists
 /// of numbers.
 pub(crate) fn wrong_line(text: &str) -> Option<usize> {
-    let list = text.lines().find_map(|line| body(line, "!nvvm.annotations")).unwrap_or_default();
+    wrong_node(text, "!nvvm.annotations", has_form)
+}
+
+/// The line of the first node of a list that does not have its form.
+fn wrong_node(text: &str, list: &str, has_form: impl Fn(&str) -> bool) -> Option<usize> {
+    let list = text.lines().find_map(|line| body(line, list))?;
     let wanted: Vec<&str> = list.split(',').map(str::trim).collect();
     let mut nodes = HashMap::new();
     for (at, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('!')) {
@@ -64,5 +92,22 @@ mod tests {
             assert_eq!(wrong_line(&text), (!is_right).then_some(3), "{node}");
         }
         assert_eq!(wrong_line("!0 = !{}\n"), None);
+    }
+
+    #[test]
+    fn versions_are_numbers_that_there_are() {
+        for (node, is_right) in [
+            ("i32 1, i32 6", true),
+            ("i32 2, i32 0", true),
+            ("i32 2, i32 0, i32 3, i32 2", true),
+            ("i32 2, i32 0, i32 3, i32 3", false),
+            ("i32 2, i32 1", false),
+            ("i32 0, i32 1", false),
+            ("i32 2", false),
+            ("!\"2\"", false),
+        ] {
+            let text = format!("!nvvmir.version = !{{!0}}\n!0 = !{{{node}}}\n");
+            assert_eq!(wrong_version(&text), (!is_right).then_some(2), "{node}");
+        }
     }
 }

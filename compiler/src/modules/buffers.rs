@@ -23,11 +23,14 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
         of(RuntimeFunction::LaunchDevice).map(|(function, _)| *function).collect();
     let mut findings = indirect::check(declared);
     for (function, _) in of(RuntimeFunction::GetParameterBuffer) {
-        for call in calls(*function) {
-            let target = call.arguments().first().copied();
-            let Some(target) = target.filter(|target| target.kind() == Kind::Function) else {
+        // LLVM lists the last one first.
+        for call in calls(*function).into_iter().rev() {
+            let Some(target) = call.arguments().first().copied() else { continue };
+            if target.kind() != Kind::Function {
+                let message = no_kernel(call, target);
+                findings.extend(message.map(|message| Finding { at: Some(call), message }));
                 continue;
-            };
+            }
             let uses = uses(call, &launchers);
             let found = launch(call, target, &uses);
             findings.extend(found.map(|message| Finding { at: Some(call), message }));
@@ -36,6 +39,34 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
         }
     }
     findings
+}
+
+/// What is wrong with the target of a launch that is not a function: it certainly is no kernel, or it is known only when it runs.
+fn no_kernel(buffer: Value<'_>, mut target: Value<'_>) -> Option<String> {
+    let is_cast = |value: Value<'_>| {
+        value.kind() == Kind::Expression
+            && matches!(
+                value.constant_opcode(),
+                LLVMOpcode::LLVMAddrSpaceCast | LLVMOpcode::LLVMBitCast
+            )
+    };
+    while is_cast(target) {
+        target = target.operand(0);
+    }
+    let what = match target.kind() {
+        Kind::Null => "`null`".to_owned(),
+        Kind::Undefined => "an undefined address".to_owned(),
+        Kind::Variable => format!("the variable `{}`", name(target)),
+        Kind::Expression if is_number(target) => "a number".to_owned(),
+        _ => return None,
+    };
+    let caller = buffer.function().map(name).unwrap_or_default();
+    Some(format!("`{caller}` launches {what}, which is not a kernel; give the kernel's name"))
+}
+
+/// Whether a constant expression casts a number.
+fn is_number(target: Value<'_>) -> bool {
+    target.constant_opcode() == LLVMOpcode::LLVMIntToPtr && target.operand(0).kind() == Kind::Int
 }
 
 /// The requests for parameter buffers that no launch uses, in the order of the module.

@@ -111,6 +111,7 @@ fn of_bitcode(
     if options.fast_math {
         fast_math::apply(&copy);
     }
+    nvvm::atomics::write(&copy, nvvm::atomics::Compiler::Nvptx)?;
     minimum::of_numbers(&copy);
     if options.opt_level > 0 {
         contraction::keep_rounded(&copy)?;

@@ -14,6 +14,7 @@ mod host_api_cpu;
 mod launch_checks;
 mod legacy;
 mod legacy_semantics;
+mod modern;
 mod modules;
 mod nesting;
 mod own_ir;
@@ -25,3 +26,4 @@ mod scale;
 mod settings;
 #[path = "../../lang/tests/suite/time.rs"]
 mod time;
+mod wrong_modules;

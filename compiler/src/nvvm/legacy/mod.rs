@@ -97,6 +97,9 @@ mod rewrites;
 mod types;
 mod writer;
 
+pub(crate) use atomics::atomic_ptx;
+pub(crate) use functions::is_known_convention;
+pub(crate) use refusal::TOOL;
 pub(crate) use writer::foreign_layout;
 
 /// Options for the legacy writer.

@@ -62,7 +62,20 @@ fn body<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 fn has_form(body: &str) -> bool {
     let operands = elements(body);
     let is_name = |operand: &&str| operand.starts_with("!\"");
-    let is_value = |operand: &&str| !is_name(operand) && *operand != "null";
+    // A number, or a list of numbers. LLVM takes any other constant for a number, and reads what is not there.
+    let is_number = |operand: &str| {
+        let number = operand.strip_prefix('i').and_then(|rest| rest.split_once(' '));
+        number.is_some_and(|(width, number)| {
+            width.parse::<u32>().is_ok()
+                && (number.parse::<i128>().is_ok() || ["true", "false"].contains(&number))
+        })
+    };
+    let is_list = |operand: &str| {
+        operand
+            .strip_prefix('!')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '{'))
+    };
+    let is_value = |operand: &&str| is_number(operand) || is_list(operand);
     operands.len() % 2 == 1
         && operands.first().is_some_and(|first| !first.is_empty() && !first.starts_with('!'))
         && operands.iter().skip(1).step_by(2).all(is_name)
@@ -79,6 +92,10 @@ mod tests {
             ("ptr @k, !\"kernel\", i32 1", true),
             ("void (i32*, i32)* @\"a,b\", !\"kernel\", i32 1, !\"maxntidx\", i32 5", true),
             ("ptr @k, !\"grid_constant\", !3", true),
+            ("ptr @k, !\"maxntidx\", i64 -1", true),
+            ("ptr @k, !\"maxntidx\", float 1.0", false),
+            ("ptr @k, !\"maxntidx\", i32 undef", false),
+            ("ptr @k, !\"kernel\", ptr @k", false),
             ("null, !\"kernel\", i32 1", true),
             ("ptr @k", true),
             ("", false),

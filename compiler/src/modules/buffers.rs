@@ -9,12 +9,13 @@ use inkwell::llvm_sys::LLVMOpcode;
 
 use super::bounds;
 use super::check::Finding;
+use super::intrinsics::is_copy_from;
 use super::kernels::{self, name};
-use super::layout::is_padding;
+use super::layout::{extent, is_padding};
 use super::runtime::calls;
 use super::uses::{Bytes, Uses, uses};
 use super::{indirect, local};
-use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
+use crate::nvvm::legacy::llvm::{Kind, Shape, Type, Value};
 
 /// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
 pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Finding<'m>> {
@@ -121,7 +122,10 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
             .map(|(_, (start, end))| (end.min(last) - start.max(first)).max(0))
             .sum();
         // The padding of a struct carries nothing.
-        let stored = (store.opcode() == LLVMOpcode::LLVMStore).then(|| store.operand(0).ty());
+        let stored = match store.opcode() {
+            LLVMOpcode::LLVMStore => Some(store.operand(0).ty()),
+            _ => whole_source(*store, last - first),
+        };
         let is_outside = |byte: i64| {
             let is_of = |(_, (start, end)): &(String, Bytes)| (*start..*end).contains(&byte);
             !parameters.iter().any(is_of)
@@ -160,6 +164,20 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
         }
     }
     None
+}
+
+/// The type of the variable of which a call copies all bytes.
+fn whole_source<'m>(copy: Value<'m>, bytes: i64) -> Option<Type<'m>> {
+    if !is_copy_from(copy) {
+        return None;
+    }
+    let source = copy.operand(1);
+    let ty = match source.kind() {
+        Kind::Instruction if source.opcode() == LLVMOpcode::LLVMAlloca => source.allocated(),
+        Kind::Variable => source.value_type(),
+        _ => return None,
+    };
+    (i64::try_from(extent(ty)?.size).ok()? == bytes).then_some(ty)
 }
 
 /// The arguments that point to memory that the child grid cannot reach.

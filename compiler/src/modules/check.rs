@@ -7,7 +7,7 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, constructs, empty, ignored, initials, runtime, shared};
+use super::{buffers, constructs, empty, ignored, initials, runtime, shared, sizes};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
@@ -142,6 +142,7 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<F
     findings.extend(empty::check(module));
     findings.extend(shared::check(module));
     findings.extend(shared::constants(module));
+    findings.extend(sizes::for_gpus(module));
     findings.extend(intrinsics(module, arch));
     findings.extend(device_runtime(module, arch));
     findings.extend(buffers::check(&runtime::declared(module)));
@@ -156,6 +157,7 @@ pub(super) fn for_cpu(module: Module<'_>) -> Vec<Finding<'_>> {
         findings.extend(wrong.into_iter().map(|message| Finding { at: Some(kernel), message }));
     }
     findings.extend(constructs::check(module, false));
+    findings.extend(sizes::for_cpu(module));
     findings.extend(ignored::variables(module));
     findings.extend(ignored::assembly(module));
     findings.extend(buffers::check(&runtime::declared(module)));

@@ -142,7 +142,7 @@ fn plain(symbol: &str) -> String {
 }
 
 /// The function of libdevice that does the work of an intrinsic, and the types behind the intrinsic's name.
-pub(super) fn libdevice(symbol: &str) -> Option<(String, &str)> {
+pub(crate) fn libdevice(symbol: &str) -> Option<(String, &str)> {
     let find = |(known, function)| Some((function, types_of(symbol, known)?));
     let (function, types) = LIBDEVICE.into_iter().find_map(find)?;
     Some((format!("__nv_{function}{}", if types.contains("f64") { "" } else { "f" }), types))

@@ -10,6 +10,7 @@ mod codegen;
 mod cpu_images;
 mod doors;
 mod foreign;
+mod foreign_numbers;
 mod host_api_cpu;
 mod launch_checks;
 mod legacy;

@@ -407,8 +407,9 @@ fn nvvm_outputs(
     let needs_kernels = options.emit.iter().any(|kind| kind.needs_kernels());
     if needs_kernels || options.arch.contains(&Target::Cpu) {
         let own = input::module(&context, path)?;
+        let made = each_output(session, Input::Own(&own), options)?;
         reporter.diagnostics(&own.program().warnings, &own.program().sources);
-        return Ok(each_output(session, Input::Own(&own), options)?);
+        return Ok(made);
     }
     // A library has no kernels.
     let bytes = disk::bytes(path)?;

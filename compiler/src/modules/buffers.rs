@@ -37,9 +37,43 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
             findings.extend(found.map(|message| Finding { at: Some(call), message }));
             findings.extend(local_arguments(call, target, &uses));
             findings.extend(late_stores(call, target, &uses));
+            findings.extend(second_launch(call, &uses));
         }
     }
+    for call in launchers.iter().flat_map(|function| calls(*function).into_iter().rev()) {
+        findings.extend(wrong_launch(call).map(|message| Finding { at: Some(call), message }));
+    }
     findings
+}
+
+/// What is wrong with the constants of a launch: no buffer, or no stream.
+fn wrong_launch(launch: Value<'_>) -> Option<String> {
+    let arguments = launch.arguments();
+    let [buffer, stream] = arguments[..] else { return None };
+    if matches!(buffer.kind(), Kind::Null | Kind::Undefined) {
+        return Some("the parameter buffer of this launch is `null` or undefined; ask for one with `cudaGetParameterBufferV2`".into());
+    }
+    let is_constant = stream.kind() == Kind::Expression && is_number(stream);
+    let number = is_constant.then(|| stream.operand(0).unsigned()).flatten();
+    let number = number.filter(|number| *number > MAX_NAMED_STREAM)?;
+    Some(format!(
+        "{number} is no stream: streams are `null`, 3 (tail launch), 4 (fire and forget), and handles that the device runtime gives"
+    ))
+}
+
+/// The largest number that stands for a stream of CUDA.
+const MAX_NAMED_STREAM: u64 = 4;
+
+/// A launch of a buffer that was launched before in the same block.
+fn second_launch<'m>(buffer: Value<'m>, uses: &Uses<'m>) -> Option<Finding<'m>> {
+    let is_second = |launch: &Value<'m>| {
+        let before = successors(launch.previous(), |one| one.previous());
+        let mut before = before.take_while(|one| *one != buffer);
+        before.any(|one| uses.launches.contains(&one))
+    };
+    let at = uses.launches.iter().copied().find(is_second)?;
+    let message = "the parameter buffer of this launch was launched before, and belongs to that grid; ask for another".into();
+    Some(Finding { at: Some(at), message })
 }
 
 /// What is wrong with the target of a launch that is not a function: it certainly is no kernel, or it is known only when it runs.

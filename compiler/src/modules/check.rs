@@ -17,21 +17,26 @@ use crate::toolchain::LLVM_VERSION;
 /// Functions of the first interface, before CUDA 12.
 const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
 
-/// How the names of the intrinsics of LLVM's other targets go on after `llvm.`.
-const OTHER_TARGETS: [&str; 17] = [
+/// How the names of the intrinsics of LLVM's other targets, and of other languages, go on after `llvm.`.
+const OTHER_TARGETS: [&str; 22] = [
     "aarch64",
     "amdgcn",
     "arm",
     "bpf",
+    "coro",
     "dx",
+    "eh",
     "hexagon",
     "loongarch",
     "mips",
+    "objc",
     "ppc",
     "r600",
     "riscv",
     "s390",
+    "seh",
     "spv",
+    "swift",
     "ve",
     "wasm",
     "x86",
@@ -42,6 +47,11 @@ const OTHER_TARGETS: [&str; 17] = [
 pub(super) fn kernels(module: Module<'_>) -> Vec<Finding<'_>> {
     let kernels = kernels::kernels(module);
     if kernels.is_empty() {
+        // Perhaps it is one of another target.
+        let foreign = constructs::conventions(module);
+        if !foreign.is_empty() {
+            return foreign;
+        }
         let message = "no function is a kernel; mark one with the calling convention `ptx_kernel`, or in `!nvvm.annotations` with \
              `!{ptr @name, !\"kernel\", i32 1}`";
         return vec![Finding { at: None, message: message.into() }];
@@ -126,8 +136,7 @@ pub(super) struct Finding<'m> {
 
 /// All that is wrong with a module on an architecture. `by_libnvvm`: libNVVM compiles it, not LLVM's own back end.
 pub(super) fn all(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
-    let target = target(module).into_iter().map(|message| Finding { at: None, message });
-    let mut findings: Vec<_> = target.collect();
+    let mut findings = vec![];
     for kernel in kernels::kernels(module) {
         let at = Some(kernel);
         let wrong = kernels::wrong_name(&name(kernel)).into_iter();
@@ -143,7 +152,7 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<F
     findings.extend(shared::check(module));
     findings.extend(shared::constants(module));
     findings.extend(sizes::for_gpus(module));
-    findings.extend(intrinsics(module, arch));
+    findings.extend(intrinsics(module, arch, by_libnvvm));
     findings.extend(device_runtime(module, arch));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
@@ -164,26 +173,28 @@ pub(super) fn for_cpu(module: Module<'_>) -> Vec<Finding<'_>> {
     findings
 }
 
-/// What is wrong with the target of a module.
-fn target(module: Module<'_>) -> Vec<String> {
+/// What is wrong with the target of a module, each with how the line of the text begins that says so.
+pub(super) fn target(module: Module<'_>) -> Vec<(&'static str, String)> {
     let mut findings = vec![];
     let triple = module.triple();
     if !is_for_gpus(&triple) {
-        findings
-            .push(format!("its target is `{triple}`; NVVM IR is for `{}`", crate::codegen::TRIPLE));
+        let wanted = crate::codegen::TRIPLE;
+        let message = format!("its target is `{triple}`; NVVM IR is for `{wanted}`");
+        findings.push(("target triple", message));
     }
     if let Some(part) = foreign_layout(&module.data_layout()) {
-        findings.push(format!(
+        let message = format!(
             "its data layout has `{part}`, which libNVVM's lacks; remove the data layout, or use LLVM's for nvptx64"
-        ));
+        );
+        findings.push(("target datalayout", message));
     }
     findings
 }
 
 /// Intrinsics that no tool for the architecture knows.
-fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
+fn intrinsics(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
     // libNVVM may know more of the modern dialect than LLVM.
-    let is_llvm_enough = arch.dialect() == Dialect::Legacy;
+    let is_llvm_enough = arch.dialect() == Dialect::Legacy || !by_libnvvm;
     let wrong = |function: Value<'_>| {
         let symbol = name(function);
         let family = symbol.strip_prefix("llvm.")?.split('.').next()?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use gridlet_lang::launch::cdp::symbols::runtime_function;
 use inkwell::llvm_sys::{LLVMAtomicRMWBinOp as Rmw, LLVMLinkage, LLVMOpcode};
 
 use super::check::Finding;
@@ -50,6 +51,18 @@ pub(super) fn check(module: Module<'_>, by_libnvvm: bool) -> Vec<Finding<'_>> {
     found.findings
 }
 
+/// The functions with calling conventions of other targets.
+pub(super) fn conventions(module: Module<'_>) -> Vec<Finding<'_>> {
+    let functions = module.functions().into_iter();
+    let wrong = functions.filter(|function| !is_known_convention(function.calling_convention()));
+    wrong
+        .map(|function| Finding {
+            at: Some(function),
+            message: wrong_convention(&name(function), function.calling_convention()),
+        })
+        .collect()
+}
+
 /// Findings, each message once, at its first place.
 struct Found<'m> {
     findings: Vec<Finding<'m>>,
@@ -80,8 +93,24 @@ fn wrong_variable(variable: Value<'_>) -> Option<String> {
             "no variable can be in address space {space}, as `{symbol}`; {instead}"
         ));
     }
+    let has_value = variable
+        .initializer()
+        .is_some_and(|value| !matches!(value.kind(), Kind::Undefined | Kind::Zero | Kind::Null));
+    let is_zero = |value: Value<'_>| value.kind() == Kind::Int && value.int() == Some(0);
+    if variable.ty().shape() == Shape::Pointer(SHARED)
+        && has_value
+        && !variable.initializer().is_some_and(is_zero)
+    {
+        return Some(format!(
+            "shared memory has no initial values, as `{symbol}` has one; use `undef`, and store the value in a kernel"
+        ));
+    }
     foreign(ty).map(|ty| no_type(&ty))
 }
+
+/// The address spaces of shared and constant memory.
+const SHARED: u32 = 3;
+const CONSTANT: u32 = 4;
 
 fn no_type(ty: &str) -> String {
     format!("GPUs have no type `{ty}`; use `double`, integers, or vectors of a fixed length")
@@ -155,9 +184,8 @@ fn wrong_instruction(instruction: Value<'_>) -> Option<String> {
             );
         }
         LLVMCall => {
-            let (convention, callee) = (instruction.call_convention(), instruction.callee());
-            if !is_known_convention(convention) {
-                return Some(wrong_convention(&name(callee), convention));
+            if let Some(wrong) = wrong_call(instruction) {
+                return Some(wrong);
             }
         }
         LLVMAlloca => {
@@ -188,6 +216,35 @@ fn wrong_instruction(instruction: Value<'_>) -> Option<String> {
     })
 }
 
+/// A call that no device can make.
+fn wrong_call(call: Value<'_>) -> Option<String> {
+    let (convention, callee) = (call.call_convention(), call.callee());
+    if !is_known_convention(convention) {
+        return Some(wrong_convention(&name(callee), convention));
+    }
+    let symbol = name(callee);
+    match callee.kind() {
+        Kind::Null | Kind::Undefined => {
+            Some("a call of `null` or an undefined address; call a function".into())
+        }
+        // Those of the device runtime have messages of their own.
+        Kind::Function if runtime_function(&symbol).is_some() => None,
+        Kind::Function if call.call_type() != callee.value_type() => Some(format!(
+            "`{symbol}` is called as `{}`, but it is `{}`; call it with its own type",
+            call.call_type().print(),
+            callee.value_type().print()
+        )),
+        Kind::Function if symbol.starts_with("llvm.nvvm.barrier.cta.") => {
+            let number = call.operand(0).unsigned().filter(|number| *number >= BARRIERS)?;
+            Some(format!("a block has barriers 0 to {}, but not {number}", BARRIERS - 1))
+        }
+        _ => None,
+    }
+}
+
+/// The number of barriers of a block (PTX ISA, "bar").
+const BARRIERS: u64 = 16;
+
 /// An access of memory that has no such addresses, or of a scope of another target.
 fn wrong_access(instruction: Value<'_>, opcode: LLVMOpcode) -> Option<String> {
     const SPACES: [u32; 7] = [0, 1, 3, 4, 5, 7, 101];
@@ -199,6 +256,10 @@ fn wrong_access(instruction: Value<'_>, opcode: LLVMOpcode) -> Option<String> {
                 "no load, store or atomic operation reaches address space {space}; use generic (0), global (1), shared (3), constant \
                  (4) or local (5) pointers"
             ));
+        }
+        let writes = opcode != LLVMOpcode::LLVMLoad;
+        if writes && instruction.operand(at).ty().shape() == Shape::Pointer(CONSTANT) {
+            return Some("constant memory (`addrspace(4)`) cannot be written by a kernel; use global memory (`addrspace(1)`)".into());
         }
     }
     if !instruction.is_atomic() {

@@ -80,7 +80,23 @@ pub(super) fn check(
     let module = llvm::Module::new(module);
     let mut findings = check::all(module, arch, by_libnvvm);
     findings.extend(check::lacking(module, arch, by_libnvvm));
-    refuse(name, sources, findings)
+    let target = check::target(module).into_iter().map(|(start, message)| {
+        let place = line_that_starts(sources, start);
+        Mistake::new(name, place, message)
+    });
+    let mut mistakes: Vec<Mistake> = target.collect();
+    match refuse(name, sources, findings) {
+        Err(Error::Mistakes(others)) => mistakes.extend(others),
+        other => other?,
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Error::Mistakes(mistakes)) }
+}
+
+/// The first line of the module's text that starts with these words.
+fn line_that_starts(sources: &SourceMap, words: &str) -> Option<Place> {
+    let file = sources.files().first()?;
+    let (line, _) = (1..).zip(file.text.lines()).find(|(_, line)| line.starts_with(words))?;
+    Some(Place { file: file.name.clone(), line, column: None })
 }
 
 /// Finds in a log what it is about.

@@ -8,6 +8,7 @@ use super::library::MOST_PRINTED;
 use crate::link::ptxas::quoted_lines;
 use crate::nvvm::lacking;
 use crate::nvvm::legacy::llvm::{Kind, Module, Value};
+use crate::nvvm::legacy::{PREDICATE, PREDICATE_END};
 use crate::ptx::culprits;
 
 /// How libNVVM's verifier starts the line that quotes an instruction or a variable.
@@ -69,7 +70,13 @@ fn instruction<'m>(
     let wanted = bare(text);
     let result = wanted.split_once(" = ").and_then(|(name, _)| name.strip_prefix('%'));
     let is_it = |one: &&Value<'m>| bare(&one.print()) == wanted;
-    let has_result = |one: &&Value<'m>| result.is_some_and(|wanted| name(**one) == wanted);
+    // The legacy dialect's writer calls `%7` so: `%v7`.
+    let number = result.and_then(|result| result.strip_prefix('v'));
+    let is_numbered = |one: &Value<'m>| {
+        number.is_some_and(|number| one.print().starts_with(&format!("%{number} = ")))
+    };
+    let has_result =
+        |one: &&Value<'m>| result.is_some_and(|wanted| name(**one) == wanted) || is_numbered(one);
     only(all.iter().filter(is_it)).or_else(|| only(all.iter().filter(has_result))).copied()
 }
 
@@ -81,8 +88,11 @@ fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
 /// The calls of inline PTX that a compiler or ptxas refuses: a constraint is in the log, or lines of PTX.
 pub(super) fn assembly<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
     let lines = quoted_lines(log);
-    let constraint = log.split_once("constraint '").and_then(|(_, rest)| rest.split_once('\''));
-    if lines.is_empty() && constraint.is_none() {
+    let behind = |start: &str| Some(log.split_once(start)?.1.split_once('\'')?.0);
+    let (constraint, template) = (behind("constraint '"), behind("in inline asm: '"));
+    // ptxas then reads to the end.
+    let is_open = log.contains("Parsing error near ''");
+    if lines.is_empty() && constraint.is_none() && template.is_none() && !is_open {
         return vec![];
     }
     let blocks = module.functions().into_iter().flat_map(Value::blocks);
@@ -90,7 +100,21 @@ pub(super) fn assembly<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
         .flat_map(|block| block.instructions())
         .filter(|one| one.opcode() == LLVMOpcode::LLVMCall && one.callee().kind() == Kind::Asm);
     let calls: Vec<_> = calls.map(|call| (call, call.callee())).collect();
-    if let Some((constraint, _)) = constraint {
+    let first = |message: String, is_it: &dyn Fn(Value<'m>) -> bool| {
+        let of = calls.iter().find(|(_, asm)| is_it(*asm));
+        of.map(|(call, _)| Finding { at: Some(*call), message }).into_iter().collect()
+    };
+    if let Some(template) = template {
+        let message =
+            format!("this inline PTX names an operand that it does not have:\n  {template}");
+        return first(message, &|asm| asm.asm_text() == template);
+    }
+    if is_open {
+        let count = |text: &str, wanted: char| text.chars().filter(|one| *one == wanted).count();
+        let message = "the braces of this inline PTX do not match".to_owned();
+        return first(message, &|asm| count(&asm.asm_text(), '{') != count(&asm.asm_text(), '}'));
+    }
+    if let Some(constraint) = constraint {
         let of = calls.iter().filter(|(_, asm)| asm.asm_constraints().contains(constraint));
         let message = format!(
             "PTX has no constraint `{constraint}` of inline assembly; use `h`, `r`, `l`, `q`, `f`, `d`, `n` or `C`, with `=` for results"
@@ -102,7 +126,8 @@ pub(super) fn assembly<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
     }
     let finding = |(line, said): (String, Vec<String>)| {
         let is_of = |(_, asm): &&(Value<'m>, Value<'m>)| {
-            asm.asm_text().lines().any(|template| fits(template.trim(), line.trim()))
+            let code = without_predicates(line.trim());
+            asm.asm_text().lines().any(|template| fits(template.trim(), code))
         };
         let mut of = calls.iter().filter(is_of);
         let (call, _) = of.next()?;
@@ -115,6 +140,14 @@ pub(super) fn assembly<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
         Some(Finding { at: Some(*call), message })
     };
     lines.into_iter().filter_map(finding).collect()
+}
+
+/// A line of PTX without the predicates that the legacy dialect's writer makes before it.
+fn without_predicates(line: &str) -> &str {
+    match line.rsplit_once(PREDICATE_END) {
+        Some((before, code)) if before.contains(PREDICATE) => code.trim_end_matches([' ', '}']),
+        _ => line,
+    }
 }
 
 /// Whether a line of PTX comes from a line of a template, in which `$0` and `${0:x}` are operands and `$$` is a dollar.

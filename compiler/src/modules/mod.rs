@@ -300,13 +300,14 @@ impl<'ctx> Own<'ctx> {
                         && extent.alignment == u64::from(slot.alignment)
                 });
                 if !fits {
-                    return Err(Error::Invalid(format!(
-                        "{}: kernel `{}`: a launch cannot pass the parameter `{}` of type `{}`",
-                        self.name(),
+                    let message = format!(
+                        "kernel `{}`: a launch cannot pass the parameter `{}` of type `{}`",
                         layout.kernel,
                         parameter.name,
                         parameter.ty.print()
-                    )));
+                    );
+                    let finding = check::Finding { at: Some(kernel), message };
+                    return library::refuse(self.name(), &self.program.sources, [finding]);
                 }
                 end = u64::from(slot.offset + slot.size);
             }

@@ -52,7 +52,11 @@ impl Ended {
     pub(crate) fn refusal(error: &Error) -> Option<Self> {
         let Error::Tool { tool, log, .. } = error else { return None };
         let is_compiler = matches!(*tool, "libNVVM" | "LLVM");
-        if !is_compiler || log.contains(['`', '@']) || log.contains("constraint '") {
+        if !is_compiler
+            || log.contains(['`', '@'])
+            || log.contains("constraint '")
+            || log.contains("inline asm: '")
+        {
             return None;
         }
         let line = log.lines().map(str::trim).find(|line| !line.is_empty())?;

@@ -96,6 +96,8 @@ impl<'m> Body<'_, 'm> {
             "llvm.expect" | "llvm.expect.with.probability" => {
                 self.operand(value.operand(0)).map(Some)
             }
+            // Nothing is known before the module runs.
+            "llvm.is.constant" => Ok(Some(Operand::Const(Const::Bool(false)))),
             "llvm.ctpop" => self.bits(value, BitOp::Popc).map(Some),
             "llvm.ctlz" => self.bits(value, BitOp::Clz).map(Some),
             "llvm.cttz" => self.bits(value, BitOp::Ctz).map(Some),

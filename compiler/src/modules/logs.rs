@@ -40,7 +40,8 @@ pub(super) fn quoted<'m>(module: Module<'m>, log: &str) -> Vec<Finding<'m>> {
         return vec![];
     };
     // Behind the quotation, or behind the name.
-    let reason = log.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let mut lines = log.lines().rev().map(str::trim);
+    let reason = lines.find(|line| !line.is_empty() && !line.starts_with(CONTEXT));
     let reason = reason.unwrap_or_default();
     let reason = reason.rsplit_once("': ").map_or(reason, |(_, reason)| reason);
     let reason = reason.trim_end_matches('.');

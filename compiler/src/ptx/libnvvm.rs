@@ -260,7 +260,7 @@ fn with_line(error: Error, text: &[u8]) -> Error {
         str::from_utf8(text).ok()?.lines().nth(at)
     });
     if let Some(line) = line {
-        log = format!("context: {}\n{log}", line.trim());
+        log = format!("{log}\n  context: {}", line.trim());
     }
     Error::Tool { tool, operation, log }
 }

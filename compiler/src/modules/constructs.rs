@@ -1,12 +1,13 @@
 //! Constructs of LLVM that no GPU of NVIDIA has, or that libNVVM refuses without the line: tools ignore some of them without a word.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use gridlet_lang::launch::cdp::symbols::runtime_function;
 use inkwell::llvm_sys::{LLVMAtomicRMWBinOp as Rmw, LLVMLinkage, LLVMOpcode};
 
 use super::check::Finding;
 use super::kernels::{is_kernel, name};
+use super::layout::extent;
 use crate::nvvm::is_known_convention;
 use crate::nvvm::legacy::llvm::{Kind, Module, Shape, Type, Value};
 use crate::nvvm::scope::Scope;
@@ -16,11 +17,12 @@ const OTHER: &str = "or compile with LLVM's own back end (`--backend nvptx`)";
 
 const NO_EXCEPTIONS: &str = "GPUs have no exceptions; use `call` and `br`";
 
-/// The first of each construct that the compilers of a module lack. `by_libnvvm`: libNVVM is the compiler.
+/// The first uses of each construct that the compilers of a module lack. `by_libnvvm`: libNVVM is the compiler.
 pub(super) fn check(module: Module<'_>, by_libnvvm: bool) -> Vec<Finding<'_>> {
-    let mut found = Found { findings: vec![], said: HashSet::new() };
+    let mut found = Found { findings: vec![], said: HashMap::new() };
     for variable in module.variables() {
         found.add(variable, wrong_variable(variable));
+        found.add(variable, initial_value_of_shared(variable, by_libnvvm));
         if by_libnvvm {
             found.add(variable, refused_linkage(variable));
         }
@@ -63,15 +65,21 @@ pub(super) fn conventions(module: Module<'_>) -> Vec<Finding<'_>> {
         .collect()
 }
 
-/// Findings, each message once, at its first place.
+/// The most places that are named for one message.
+const MAX_PLACES: usize = 3;
+
+/// Findings, each message at its first places.
 struct Found<'m> {
     findings: Vec<Finding<'m>>,
-    said: HashSet<String>,
+    said: HashMap<String, usize>,
 }
 
 impl<'m> Found<'m> {
     fn add(&mut self, at: Value<'m>, message: Option<String>) {
-        if let Some(message) = message.filter(|message| self.said.insert(message.clone())) {
+        let Some(message) = message else { return };
+        let places = self.said.entry(message.clone()).or_default();
+        *places += 1;
+        if *places <= MAX_PLACES {
             self.findings.push(Finding { at: Some(at), message });
         }
     }
@@ -93,19 +101,20 @@ fn wrong_variable(variable: Value<'_>) -> Option<String> {
             "no variable can be in address space {space}, as `{symbol}`; {instead}"
         ));
     }
-    let has_value = variable
-        .initializer()
-        .is_some_and(|value| !matches!(value.kind(), Kind::Undefined | Kind::Zero | Kind::Null));
-    let is_zero = |value: Value<'_>| value.kind() == Kind::Int && value.int() == Some(0);
-    if variable.ty().shape() == Shape::Pointer(SHARED)
-        && has_value
-        && !variable.initializer().is_some_and(is_zero)
-    {
-        return Some(format!(
-            "shared memory has no initial values, as `{symbol}` has one; use `undef`, and store the value in a kernel"
-        ));
-    }
     foreign(ty).map(|ty| no_type(&ty))
+}
+
+/// Zero is what LLVM's own back end takes, as other front ends write it for no value.
+fn initial_value_of_shared(variable: Value<'_>, by_libnvvm: bool) -> Option<String> {
+    let value = variable.initializer()?;
+    let is_unset = value.kind() == Kind::Undefined || value.is_zero() && !by_libnvvm;
+    let is_shared = variable.ty().shape() == Shape::Pointer(SHARED);
+    (is_shared && !is_unset).then(|| {
+        format!(
+            "shared memory has no initial values, as `{}` has one; use `undef`, and store the value in a kernel",
+            name(variable)
+        )
+    })
 }
 
 /// The address spaces of shared and constant memory.
@@ -234,6 +243,10 @@ fn wrong_call(call: Value<'_>) -> Option<String> {
             call.call_type().print(),
             callee.value_type().print()
         )),
+        Kind::Function if symbol.starts_with("llvm.mem") => {
+            let to = call.arguments().first().map(|to| to.ty().shape());
+            (to == Some(Shape::Pointer(CONSTANT))).then(|| NO_WRITES.into())
+        }
         Kind::Function if symbol.starts_with("llvm.nvvm.barrier.cta.") => {
             let number = call.operand(0).unsigned().filter(|number| *number >= BARRIERS)?;
             Some(format!("a block has barriers 0 to {}, but not {number}", BARRIERS - 1))
@@ -241,6 +254,9 @@ fn wrong_call(call: Value<'_>) -> Option<String> {
         _ => None,
     }
 }
+
+const NO_WRITES: &str =
+    "a kernel cannot write constant memory (`addrspace(4)`); use global memory (`addrspace(1)`)";
 
 /// The number of barriers of a block (PTX ISA, "bar").
 const BARRIERS: u64 = 16;
@@ -259,11 +275,27 @@ fn wrong_access(instruction: Value<'_>, opcode: LLVMOpcode) -> Option<String> {
         }
         let writes = opcode != LLVMOpcode::LLVMLoad;
         if writes && instruction.operand(at).ty().shape() == Shape::Pointer(CONSTANT) {
-            return Some("constant memory (`addrspace(4)`) cannot be written by a kernel; use global memory (`addrspace(1)`)".into());
+            return Some(NO_WRITES.into());
         }
     }
     if !instruction.is_atomic() {
         return None;
+    }
+    let accessed = match opcode {
+        LLVMOpcode::LLVMLoad => Some(instruction.ty()),
+        LLVMOpcode::LLVMStore => Some(instruction.operand(0).ty()),
+        _ => None,
+    };
+    if let Some(ty) = accessed {
+        let size = extent(ty).map_or(0, |extent| extent.size);
+        if ![1, 2, 4, 8].contains(&size) || u64::from(instruction.alignment()) < size {
+            return Some(format!(
+                "an atomic load or store of `{}` with the alignment {} would become several; use integers, floats or pointers of at most 64 \
+                 bits, aligned to their size",
+                ty.print(),
+                instruction.alignment()
+            ));
+        }
     }
     let name = Scope::of(instruction).err()?;
     Some(format!("NVPTX has no synchronisation scope `{name}`; {}", Scope::INSTEAD))

@@ -79,8 +79,25 @@ fn is_wrong(value: Value<'_>, compiler: Compiler) -> bool {
                 || scope != Ok(Scope::Device)
                 || matches!(value.operand(1).ty().shape(), Shape::Pointer(_))
         }
+        // What remains is left to libNVVM, which refuses it.
+        LLVMOpcode::LLVMLoad => compiler == Compiler::LibNvvm && is_single(value, value.ty()),
+        LLVMOpcode::LLVMStore => {
+            compiler == Compiler::LibNvvm && is_single(value, value.operand(0).ty())
+        }
         _ => compiler == Compiler::LibNvvm,
     }
+}
+
+/// Whether a volatile access is a single one: of a type that PTX has, aligned to its size.
+fn is_single(access: Value<'_>, ty: Type<'_>) -> bool {
+    let size = match ty.shape() {
+        Shape::Int(8) => 1,
+        Shape::Int(16) | Shape::Half => 2,
+        Shape::Int(32) | Shape::Float => 4,
+        Shape::Int(64) | Shape::Double | Shape::Pointer(_) => 8,
+        _ => return false,
+    };
+    access.alignment() >= size
 }
 
 /// The operation and the letter of an `atomicrmw` in `atom.sys`, if PTX has it on its type.

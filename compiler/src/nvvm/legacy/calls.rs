@@ -229,9 +229,7 @@ fn with_predicate(text: &str, operand: usize) -> String {
         }
     }
     made.push_str(rest);
-    format!(
-        "{{{{ .reg .pred {register}; setp.ne.u32 {register}, ${operand}{PREDICATE_END}{made} }}}}"
-    )
+    format!("{{ .reg .pred {register}; setp.ne.u32 {register}, ${operand}{PREDICATE_END}{made} }}")
 }
 
 #[cfg(test)]

@@ -5,3 +5,6 @@ define ptx_kernel void @k(ptr %p, i32 %n, float %f, double %d, i64 %l) {
   store i32 %v, ptr %p
   ret void
 }
+
+@zero = internal addrspace(3) global [4 x float] zeroinitializer
+@unset = internal addrspace(3) global float poison

@@ -586,3 +586,68 @@ fn padding_behind_the_parameters_is_no_argument() {
     let large = check(&module("{ ptr, i32, i32 } zeroinitializer"));
     assert!(large.stderr.contains("stores bytes 0 to 15 of its parameters"), "{large:?}");
 }
+
+/// What is right reaches the tools: a byte order mark, more parameters than older PTX takes, and the padding of a struct that is copied
+/// into a parameter buffer.
+#[test]
+fn what_is_unusual_and_right_is_taken() {
+    let marked =
+        "\u{feff}define ptx_kernel void @k(ptr %p) {\n  store i32 1, ptr %p\n  ret void\n}\n";
+    let many = "define ptx_kernel void @k(ptr %p, [5000 x i32] %x) {\n  %y = extractvalue [5000 x i32] %x, 7\n  store i32 %y, ptr %p\n  ret void\n}\n";
+    let copied = "\
+%struct.dim3 = type { i32, i32, i32 }
+%arguments = type { ptr, i32 }
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define ptx_kernel void @child(ptr %p, i32 %n) {
+  ret void
+}
+define ptx_kernel void @k(ptr %p) {
+  %a = alloca %arguments
+  store %arguments zeroinitializer, ptr %a
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
+  call void @llvm.memcpy.p0.p0.i64(ptr %b, ptr %a, i64 16, i1 false)
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  ret void
+}
+";
+    for text in [marked, many, copied] {
+        for backend in ["libnvvm", "nvptx"] {
+            let built = gridlet(text, &["build", "FILE", "--arch", "sm_90", "--backend", backend]);
+            assert_eq!(built.status, 0, "{backend}: {built:?}");
+        }
+    }
+    let wrong = format!("{marked}wrong\n");
+    let refused = gridlet(&wrong, &["check", "FILE"]);
+    assert!(refused.stderr.starts_with("error: a.ll:5:1: "), "{refused:?}");
+    // Without its padding, the copy is too long.
+    let wrong = copied.replace("%arguments = type { ptr, i32 }", "%arguments = type { ptr, ptr }");
+    let refused = gridlet(&wrong, &["check", "FILE"]);
+    assert!(refused.stderr.contains("stores bytes 0 to 15 of its parameters"), "{refused:?}");
+}
+
+/// A check and a build say the same, also of what is no error.
+#[test]
+fn warnings_come_from_check_and_build() {
+    let text = "\
+%struct.dim3 = type { i32, i32, i32 }
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+define ptx_kernel void @k(ptr %p) {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @k, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
+  ret void
+}
+";
+    let run = ["run", "FILE", "--kernel", "k", "--grid", "1", "--block", "1", "--arg", "[8]"];
+    for call in [
+        &["check", "FILE"][..],
+        &["check", "FILE", "--arch", "cpu"],
+        &["build", "FILE", "--arch", "cpu"],
+        &["build", "FILE", "--arch", "sm_90,sm_120"],
+        &run,
+    ] {
+        let made = gridlet(text, call);
+        assert_eq!(made.status, 0, "{call:?}: {made:?}");
+        assert_eq!(made.stderr.matches("warning[unused-buffer]").count(), 1, "{call:?}: {made:?}");
+    }
+}

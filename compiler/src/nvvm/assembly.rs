@@ -130,7 +130,7 @@ fn of_modern(function: FunctionValue<'_>) -> Option<(String, Effect)> {
     if lacks || name == "read.ptx.sreg.globaltimer.lo" { of(name) } else { None }
 }
 
-/// Whether a module has intrinsics that [`write`] replaces.
+/// Whether a module has intrinsics that [`write()`] replaces.
 pub(super) fn is_needed(module: &Module<'_>) -> bool {
     module.get_functions().any(|function| of_modern(function).is_some())
 }

@@ -35,7 +35,7 @@ pub(crate) enum Compiler {
     Nvptx,
 }
 
-/// Whether [`write`] would change a module.
+/// Whether [`write()`] would change a module.
 pub(super) fn is_needed(module: &Module<'_>, compiler: Compiler) -> bool {
     instructions(llvm::Module::new(module)).any(|one| is_wrong(one, compiler))
 }

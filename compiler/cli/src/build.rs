@@ -305,7 +305,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             each_output(&session, Input::Program(&program), options)
                 .map_err(|error| reporter.program(error, &program.sources))?
         }
-        FileKind::Nvvm => nvvm_outputs(&session, options)?,
+        FileKind::Nvvm => nvvm_outputs(&session, options, reporter)?,
         FileKind::Artifact => {
             return Err(Failure::call(format!(
                 "{}: is already built; `gridlet run` runs it directly",
@@ -397,13 +397,19 @@ fn name(stem: &Path, kind: Kind, target: Target, arch: Option<Target>) -> PathBu
 }
 
 /// Every requested output of a module of NVVM IR.
-fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Failure> {
+fn nvvm_outputs(
+    session: &Session,
+    options: &Options,
+    reporter: &Reporter,
+) -> Result<Vec<Output>, Failure> {
     let path = &options.file;
     let context = Context::create();
     let needs_kernels = options.emit.iter().any(|kind| kind.needs_kernels());
     if needs_kernels || options.arch.contains(&Target::Cpu) {
         let own = input::module(&context, path)?;
-        return Ok(each_output(session, Input::Own(&own), options)?);
+        let made = each_output(session, Input::Own(&own), options)?;
+        reporter.diagnostics(&own.program().warnings, &own.program().sources);
+        return Ok(made);
     }
     // A library has no kernels.
     let bytes = disk::bytes(path)?;

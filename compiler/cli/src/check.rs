@@ -124,6 +124,12 @@ fn compiles(session: &Session, own: &Own<'_>, arch: CudaArch) -> gridlet::Result
     own.check(arch)
 }
 
+/// Whether a module becomes an image for the CPU device.
+fn compiles_for_cpu(session: &Session, own: &Own<'_>) -> gridlet::Result<()> {
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::portable().with_quick(true));
+    emit::emit(session, Input::Own(own), Kind::Object, &[Target::Cpu], &cuda, &cpu).map(drop)
+}
+
 /// Checks a module of NVVM IR for some targets, by default for one architecture.
 fn module(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
     let context = Context::create();
@@ -134,11 +140,11 @@ fn module(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
     for target in targets {
         match target {
             Target::Cuda(arch) => compiles(&session, &own, *arch).map_err(input::foreign)?,
-            _ => _ = own.cpu_program().map_err(input::foreign)?,
+            _ => compiles_for_cpu(&session, &own).map_err(input::foreign)?,
         }
     }
-    // The CPU device would not run what calls them.
+    // The CPU device would not run what calls functions that are missing.
     let for_gpu = targets.iter().any(|target| matches!(target, Target::Cuda(_)));
-    let warnings = if for_gpu { own.warnings() } else { vec![] };
+    let warnings = if for_gpu { own.warnings() } else { own.program().warnings.clone() };
     show(&warnings, &own.program().sources, options, reporter)
 }

@@ -148,7 +148,11 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             Input::Source(Box::new(input::checked(&options.file, wanted, reporter)?))
         }
         FileKind::Artifact => Input::Artifact(Artifact::open(&options.file)?),
-        FileKind::Nvvm => Input::Own(Box::new(input::module(&context, &options.file)?)),
+        FileKind::Nvvm => {
+            let own = input::module(&context, &options.file)?;
+            reporter.diagnostics(&own.program().warnings, &own.program().sources);
+            Input::Own(Box::new(own))
+        }
     };
     let manifest = match &input {
         Input::Source(program) => artifact::describe(program, options.code.launch()),

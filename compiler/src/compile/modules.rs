@@ -5,7 +5,7 @@ use inkwell::values::GlobalValue;
 
 use super::{Backend, BuildOptions, Session, nvvm_text_with};
 use crate::error::{Error, Result};
-use crate::ptx::guard::{Process, Stop};
+use crate::ptx::guard::{Ended, Process, Stop};
 use crate::ptx::{self, Ptx, PtxOptions};
 use crate::{codegen, inputs, nvvm};
 
@@ -32,18 +32,22 @@ impl Session {
                 return Err(Error::Invalid(inputs::annotations::WRONG.into()));
             }
         }
-        match self.ptx_by(module, options, Process::Child) {
-            Err(Stop::Ended(ended)) => {
-                let ends = |part: &Module<'_>| match self.ptx_by(part, options, Process::Child) {
-                    Err(Stop::Ended(ended)) => Some(ended),
-                    _ => None,
-                };
-                let log = ptx::culprits::name(module, &ended, ends);
-                let operation = ptx::guard::COMPILING.into();
-                Err(Error::Tool { tool: ended.tool, operation, log })
-            }
-            made => Ok(made?),
-        }
+        let at_fault = |stop: &Stop| match stop {
+            Stop::Ended(ended) => Some(ended.clone()),
+            Stop::Failed(error) => Ended::refusal(error),
+        };
+        self.ptx_by(module, options, Process::Child).map_err(|stop| {
+            let ends = |part: &Module<'_>| {
+                let stop = self.ptx_by(part, options, Process::Child).err()?;
+                at_fault(&stop)
+            };
+            let found = at_fault(&stop)
+                .and_then(|ended| Some((ended.tool, ptx::culprits::name(module, &ended, ends)?)));
+            found.map_or_else(
+                || stop.into(),
+                |(tool, log)| Error::Tool { tool, operation: ptx::guard::COMPILING.into(), log },
+            )
+        })
     }
 
     /// Compiles a module to PTX in this process or in a child.

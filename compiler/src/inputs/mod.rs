@@ -18,7 +18,7 @@ mod typed;
 #[cfg(feature = "llvm")]
 pub use read::read;
 #[cfg(feature = "llvm")]
-pub(crate) use read::{MAX_NESTING, bitcode};
+pub(crate) use read::{MAX_NESTING, bitcode, without_mark};
 
 use std::path::{Path, PathBuf};
 

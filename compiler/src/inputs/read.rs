@@ -36,6 +36,7 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 /// As [`read()`].
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     keep_debug_information();
+    let bytes = without_mark(bytes);
     let is_bitcode = is_bitcode(bytes);
     fatal::install();
     warm_up();
@@ -63,6 +64,11 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
 /// LLVM upgrades old forms when it reads a module, without a look at whether they have that form.
 const UPGRADES: &str = "LLVM ends over it, probably over a call of an intrinsic with other arguments than it has, or over a node of \
      `!nvvm.annotations`: each must be a function or a variable, and then names with numbers, as in `!{ptr @k, !\"kernel\", i32 1}`";
+
+/// A file without the byte order mark that some editors write before text in UTF-8.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
 
 fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")
@@ -155,14 +161,27 @@ fn line_of(text: &str, log: &str) -> Option<usize> {
     };
     log.lines().skip(1).map(str::trim).filter(|quoted| !quoted.is_empty()).find_map(|quoted| {
         let kind = node(quoted);
-        let is_it = |line: &str| match &kind {
-            Some(_) => node(line.trim()) == kind,
-            None => line.split(';').next().unwrap_or_default().trim() == quoted,
+        // Of functions and variables, the message has only the name.
+        let symbol = quoted.strip_prefix("ptr @").or_else(|| quoted.strip_prefix("ptr addrspace"));
+        let symbol = symbol.map(|rest| rest.rsplit('@').next().unwrap_or_default());
+        let is_it = |line: &str| match (&kind, symbol) {
+            (Some(_), _) => node(line.trim()) == kind,
+            (None, Some(symbol)) => defines(line, symbol),
+            (None, None) => line.split(';').next().unwrap_or_default().trim() == quoted,
         };
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| is_it(line));
         let (at, _) = lines.next()?;
         lines.next().is_none().then_some(at)
     })
+}
+
+/// Whether a line defines or declares a symbol.
+fn defines(line: &str, symbol: &str) -> bool {
+    let rest = |start: &str| line.split_once(start).map(|(_, rest)| rest.trim_start());
+    let is_function = line.starts_with("declare ") || line.starts_with("define ");
+    let at = format!("@{symbol}");
+    is_function && rest(&at).is_some_and(|rest| rest.starts_with('('))
+        || line.starts_with(&at) && rest(&at).is_some_and(|rest| rest.starts_with('='))
 }
 
 /// The module as bitcode that this LLVM wrote.
@@ -184,6 +203,9 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     if let Some(at) = original.and_then(annotations::wrong_line) {
         return Err(mistake(name, Some(place(name, at, None)), annotations::WRONG.into()));
     }
+    if let Some(at) = original.and_then(annotations::wrong_version) {
+        return Err(mistake(name, Some(place(name, at, None)), annotations::WRONG_VERSION.into()));
+    }
     let is_typed = look.is_typed && original.is_some();
     let text = original.filter(|_| is_typed).map(typed::with_types);
     let bytes = text.as_deref().map_or(bytes, str::as_bytes);
@@ -200,6 +222,12 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         typed::keep_meaning(&module, &context);
     }
     let printed = || module.print_to_string().to_string();
+    if original.is_none()
+        && module.get_global_metadata_size("nvvmir.version") > 0
+        && annotations::wrong_version(&printed()).is_some()
+    {
+        return Err(mistake(name, None, annotations::WRONG_VERSION.into()));
+    }
     let cycle = original.map_or_else(
         || cycles::line_of_cycle(&printed()).map(|_| None),
         |text| cycles::line_of_cycle(text).map(Some),

@@ -16,7 +16,7 @@
 //!
 //! Instructions have 16 bytes and the same codes in sm_75 to sm_120. NVIDIA does not document them; `nvdisasm -hex` shows them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -39,13 +39,18 @@ pub(crate) fn read(cubin: &Cubin, arch: CudaArch) -> Found {
     let Ok(file) = ElfFile64::<LittleEndian>::parse(cubin.0.as_slice()) else { return found };
     // From sm_90 on, branches have another field for the distance.
     let is_wide = CudaArch::for_device(9, 0).is_some_and(|first| arch >= first);
+    // Once: a cubin has as many sections as functions.
+    let mut functions: HashMap<_, Vec<_>> = HashMap::new();
+    for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text) {
+        if let Some(section) = symbol.section_index() {
+            functions.entry(section).or_default().push(symbol);
+        }
+    }
     for section in file.sections() {
         let is_code = section.name().is_ok_and(|name| name.starts_with(".text."));
         let Some(code) = section.data().ok().filter(|_| is_code) else { continue };
-        let functions = file.symbols().filter(|symbol| {
-            symbol.section_index() == Some(section.index()) && symbol.kind() == SymbolKind::Text
-        });
-        let starts = functions.filter_map(|it| {
+        let functions = functions.get(&section.index()).map_or(&[][..], Vec::as_slice);
+        let starts = functions.iter().filter_map(|it| {
             Some((it.address().wrapping_sub(section.address()), it.name().ok()?.to_owned()))
         });
         in_code(code, &starts.collect(), is_wide, &mut found);

@@ -109,15 +109,68 @@ fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
         return Err(Error::Tool {
             tool: "ptxas",
             operation: format!("assembling the PTX ({})", output.status),
-            log,
+            log: with_lines(&log, &ptx.0),
         });
     }
     Ok(LinkOutput { cubin: Cubin(output.stdout), log })
 }
 
+/// What ends the number of a quoted line.
+const QUOTE: &str = " | ";
+
+/// The number of the line that a message of ptxas is about.
+fn number(message: &str) -> Option<usize> {
+    message.split_once(", line ")?.1.split_once(';')?.0.parse().ok()
+}
+
+/// A log with the lines of PTX that it names, each behind the last message about it.
+fn with_lines(log: &str, ptx: &str) -> String {
+    let messages: Vec<&str> = log.lines().collect();
+    let mut text = vec![];
+    for (at, message) in messages.iter().enumerate() {
+        text.push((*message).to_owned());
+        let line = number(message)
+            .filter(|line| messages.get(at + 1).and_then(|next| number(next)) != Some(*line));
+        let quoted = line.and_then(|line| Some((line, ptx.lines().nth(line.checked_sub(1)?)?)));
+        text.extend(quoted.map(|(line, code)| format!("  {line}{QUOTE}{}", code.trim())));
+    }
+    text.join("\n")
+}
+
+/// The lines of PTX in a log by [`with_lines`], each with what is said about it.
+#[cfg(feature = "llvm")]
+pub(crate) fn quoted_lines(log: &str) -> Vec<(String, Vec<String>)> {
+    let (mut found, mut said) = (vec![], vec![]);
+    for line in log.lines() {
+        let quoted = line.strip_prefix("  ").and_then(|line| line.split_once(QUOTE));
+        match quoted {
+            Some((at, code)) if at.parse::<usize>().is_ok() => {
+                found.push((code.to_owned(), std::mem::take(&mut said)));
+            }
+            _ if number(line).is_some() => {
+                let message = line.split_once(" : ").or_else(|| line.split_once(": "));
+                said.extend(message.map(|(_, message)| message.trim().to_owned()));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_quote_the_lines_that_they_name() {
+        let log = "ptxas /dev/stdin, line 2; error   : Unknown modifier '.x'\n\
+            ptxas /dev/stdin, line 2; error   : Unexpected type\nptxas fatal   : aborted";
+        let quoted = with_lines(log, ".version 8.0\n\tmov.x %r1, 1;\n");
+        assert!(quoted.contains("type\n  2 | mov.x %r1, 1;\nptxas fatal"), "{quoted}");
+        let said = vec!["Unknown modifier '.x'".to_owned(), "Unexpected type".to_owned()];
+        assert_eq!(quoted_lines(&quoted), [("mov.x %r1, 1;".to_owned(), said)]);
+        assert_eq!(quoted_lines(log), []);
+    }
 
     #[test]
     fn a_module_that_calls_another_one_is_not_whole() {

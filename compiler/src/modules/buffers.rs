@@ -9,12 +9,13 @@ use inkwell::llvm_sys::LLVMOpcode;
 
 use super::bounds;
 use super::check::Finding;
+use super::intrinsics::is_copy_from;
 use super::kernels::{self, name};
-use super::layout::is_padding;
+use super::layout::{extent, is_padding};
 use super::runtime::calls;
 use super::uses::{Bytes, Uses, uses};
 use super::{indirect, local};
-use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
+use crate::nvvm::legacy::llvm::{Kind, Shape, Type, Value};
 
 /// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
 pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Finding<'m>> {
@@ -23,19 +24,84 @@ pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Findin
         of(RuntimeFunction::LaunchDevice).map(|(function, _)| *function).collect();
     let mut findings = indirect::check(declared);
     for (function, _) in of(RuntimeFunction::GetParameterBuffer) {
-        for call in calls(*function) {
-            let target = call.arguments().first().copied();
-            let Some(target) = target.filter(|target| target.kind() == Kind::Function) else {
+        // LLVM lists the last one first.
+        for call in calls(*function).into_iter().rev() {
+            let Some(target) = call.arguments().first().copied() else { continue };
+            if target.kind() != Kind::Function {
+                let message = no_kernel(call, target);
+                findings.extend(message.map(|message| Finding { at: Some(call), message }));
                 continue;
-            };
+            }
             let uses = uses(call, &launchers);
             let found = launch(call, target, &uses);
             findings.extend(found.map(|message| Finding { at: Some(call), message }));
             findings.extend(local_arguments(call, target, &uses));
             findings.extend(late_stores(call, target, &uses));
+            findings.extend(second_launch(call, &uses));
         }
     }
+    for call in launchers.iter().flat_map(|function| calls(*function).into_iter().rev()) {
+        findings.extend(wrong_launch(call).map(|message| Finding { at: Some(call), message }));
+    }
     findings
+}
+
+/// What is wrong with the constants of a launch: no buffer, or no stream.
+fn wrong_launch(launch: Value<'_>) -> Option<String> {
+    let arguments = launch.arguments();
+    let [buffer, stream] = arguments[..] else { return None };
+    if matches!(buffer.kind(), Kind::Null | Kind::Undefined) {
+        return Some("the parameter buffer of this launch is `null` or undefined; ask for one with `cudaGetParameterBufferV2`".into());
+    }
+    let is_constant = stream.kind() == Kind::Expression && is_number(stream);
+    let number = is_constant.then(|| stream.operand(0).unsigned()).flatten();
+    let number = number.filter(|number| *number > MAX_NAMED_STREAM)?;
+    Some(format!(
+        "{number} is no stream: streams are `null`, 3 (tail launch), 4 (fire and forget), and handles that the device runtime gives"
+    ))
+}
+
+/// The largest number that stands for a stream of CUDA.
+const MAX_NAMED_STREAM: u64 = 4;
+
+/// A launch of a buffer that was launched before in the same block.
+fn second_launch<'m>(buffer: Value<'m>, uses: &Uses<'m>) -> Option<Finding<'m>> {
+    let is_second = |launch: &Value<'m>| {
+        let before = successors(launch.previous(), |one| one.previous());
+        let mut before = before.take_while(|one| *one != buffer);
+        before.any(|one| uses.launches.contains(&one))
+    };
+    let at = uses.launches.iter().copied().find(is_second)?;
+    let message = "the parameter buffer of this launch was launched before, and belongs to that grid; ask for another".into();
+    Some(Finding { at: Some(at), message })
+}
+
+/// What is wrong with the target of a launch that is not a function: it certainly is no kernel, or it is known only when it runs.
+fn no_kernel(buffer: Value<'_>, mut target: Value<'_>) -> Option<String> {
+    let is_cast = |value: Value<'_>| {
+        value.kind() == Kind::Expression
+            && matches!(
+                value.constant_opcode(),
+                LLVMOpcode::LLVMAddrSpaceCast | LLVMOpcode::LLVMBitCast
+            )
+    };
+    while is_cast(target) {
+        target = target.operand(0);
+    }
+    let what = match target.kind() {
+        Kind::Null => "`null`".to_owned(),
+        Kind::Undefined => "an undefined address".to_owned(),
+        Kind::Variable => format!("the variable `{}`", name(target)),
+        Kind::Expression if is_number(target) => "a number".to_owned(),
+        _ => return None,
+    };
+    let caller = buffer.function().map(name).unwrap_or_default();
+    Some(format!("`{caller}` launches {what}, which is not a kernel; give the kernel's name"))
+}
+
+/// Whether a constant expression casts a number.
+fn is_number(target: Value<'_>) -> bool {
+    target.constant_opcode() == LLVMOpcode::LLVMIntToPtr && target.operand(0).kind() == Kind::Int
 }
 
 /// The requests for parameter buffers that no launch uses, in the order of the module.
@@ -90,7 +156,10 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
             .map(|(_, (start, end))| (end.min(last) - start.max(first)).max(0))
             .sum();
         // The padding of a struct carries nothing.
-        let stored = (store.opcode() == LLVMOpcode::LLVMStore).then(|| store.operand(0).ty());
+        let stored = match store.opcode() {
+            LLVMOpcode::LLVMStore => Some(store.operand(0).ty()),
+            _ => whole_source(*store, last - first),
+        };
         let is_outside = |byte: i64| {
             let is_of = |(_, (start, end)): &(String, Bytes)| (*start..*end).contains(&byte);
             !parameters.iter().any(is_of)
@@ -129,6 +198,20 @@ fn launch(buffer: Value<'_>, target: Value<'_>, uses: &Uses<'_>) -> Option<Strin
         }
     }
     None
+}
+
+/// The type of the variable of which a call copies all bytes.
+fn whole_source<'m>(copy: Value<'m>, bytes: i64) -> Option<Type<'m>> {
+    if !is_copy_from(copy) {
+        return None;
+    }
+    let source = copy.operand(1);
+    let ty = match source.kind() {
+        Kind::Instruction if source.opcode() == LLVMOpcode::LLVMAlloca => source.allocated(),
+        Kind::Variable => source.value_type(),
+        _ => return None,
+    };
+    (i64::try_from(extent(ty)?.size).ok()? == bytes).then_some(ty)
 }
 
 /// The arguments that point to memory that the child grid cannot reach.

@@ -7,7 +7,7 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, empty, ignored, runtime, shared};
+use super::{buffers, constructs, empty, ignored, initials, runtime, shared, sizes};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
@@ -17,21 +17,26 @@ use crate::toolchain::LLVM_VERSION;
 /// Functions of the first interface, before CUDA 12.
 const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
 
-/// How the names of the intrinsics of LLVM's other targets go on after `llvm.`.
-const OTHER_TARGETS: [&str; 17] = [
+/// How the names of the intrinsics of LLVM's other targets, and of other languages, go on after `llvm.`.
+const OTHER_TARGETS: [&str; 22] = [
     "aarch64",
     "amdgcn",
     "arm",
     "bpf",
+    "coro",
     "dx",
+    "eh",
     "hexagon",
     "loongarch",
     "mips",
+    "objc",
     "ppc",
     "r600",
     "riscv",
     "s390",
+    "seh",
     "spv",
+    "swift",
     "ve",
     "wasm",
     "x86",
@@ -42,6 +47,11 @@ const OTHER_TARGETS: [&str; 17] = [
 pub(super) fn kernels(module: Module<'_>) -> Vec<Finding<'_>> {
     let kernels = kernels::kernels(module);
     if kernels.is_empty() {
+        // Perhaps it is one of another target.
+        let foreign = constructs::conventions(module);
+        if !foreign.is_empty() {
+            return foreign;
+        }
         let message = "no function is a kernel; mark one with the calling convention `ptx_kernel`, or in `!nvvm.annotations` with \
              `!{ptr @name, !\"kernel\", i32 1}`";
         return vec![Finding { at: None, message: message.into() }];
@@ -124,10 +134,9 @@ pub(super) struct Finding<'m> {
     pub(super) message: String,
 }
 
-/// All that is wrong with a module on an architecture.
-pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
-    let target = target(module).into_iter().map(|message| Finding { at: None, message });
-    let mut findings: Vec<_> = target.collect();
+/// All that is wrong with a module on an architecture. `by_libnvvm`: libNVVM compiles it, not LLVM's own back end.
+pub(super) fn all(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
+    let mut findings = vec![];
     for kernel in kernels::kernels(module) {
         let at = Some(kernel);
         let wrong = kernels::wrong_name(&name(kernel)).into_iter();
@@ -137,9 +146,13 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
         findings.extend(wrong.map(|message| Finding { at, message }));
     }
     findings.extend(ignored::variables(module));
+    findings.extend(constructs::check(module, by_libnvvm));
+    findings.extend(initials::check(module));
     findings.extend(empty::check(module));
     findings.extend(shared::check(module));
-    findings.extend(intrinsics(module, arch));
+    findings.extend(shared::constants(module));
+    findings.extend(sizes::for_gpus(module));
+    findings.extend(intrinsics(module, arch, by_libnvvm));
     findings.extend(device_runtime(module, arch));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
@@ -152,32 +165,36 @@ pub(super) fn for_cpu(module: Module<'_>) -> Vec<Finding<'_>> {
         let wrong = kernels::wrong_copies(kernel);
         findings.extend(wrong.into_iter().map(|message| Finding { at: Some(kernel), message }));
     }
+    findings.extend(constructs::check(module, false));
+    findings.extend(sizes::for_cpu(module));
     findings.extend(ignored::variables(module));
     findings.extend(ignored::assembly(module));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
 }
 
-/// What is wrong with the target of a module.
-fn target(module: Module<'_>) -> Vec<String> {
+/// What is wrong with the target of a module, each with how the line of the text begins that says so.
+pub(super) fn target(module: Module<'_>) -> Vec<(&'static str, String)> {
     let mut findings = vec![];
     let triple = module.triple();
     if !is_for_gpus(&triple) {
-        findings
-            .push(format!("its target is `{triple}`; NVVM IR is for `{}`", crate::codegen::TRIPLE));
+        let wanted = crate::codegen::TRIPLE;
+        let message = format!("its target is `{triple}`; NVVM IR is for `{wanted}`");
+        findings.push(("target triple", message));
     }
     if let Some(part) = foreign_layout(&module.data_layout()) {
-        findings.push(format!(
+        let message = format!(
             "its data layout has `{part}`, which libNVVM's lacks; remove the data layout, or use LLVM's for nvptx64"
-        ));
+        );
+        findings.push(("target datalayout", message));
     }
     findings
 }
 
 /// Intrinsics that no tool for the architecture knows.
-fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
+fn intrinsics(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
     // libNVVM may know more of the modern dialect than LLVM.
-    let is_llvm_enough = arch.dialect() == Dialect::Legacy;
+    let is_llvm_enough = arch.dialect() == Dialect::Legacy || !by_libnvvm;
     let wrong = |function: Value<'_>| {
         let symbol = name(function);
         let family = symbol.strip_prefix("llvm.")?.split('.').next()?;
@@ -185,6 +202,11 @@ fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
             None
         } else if OTHER_TARGETS.contains(&family) {
             Some(format!("`{symbol}` is an intrinsic of another target"))
+        } else if lacking::needs_suffix(&symbol) {
+            Some(format!(
+                "only architectures with a suffix, such as sm_90a and sm_100a, have `{symbol}`, and Gridlet compiles for those without; use \
+                 other instructions"
+            ))
         } else if is_llvm_enough && function.intrinsic().is_none() && !is_renamed(&symbol) {
             Some(format!(
                 "LLVM {LLVM_VERSION} has no intrinsic `{symbol}`; correct the name, or use inline PTX"
@@ -195,20 +217,34 @@ fn intrinsics(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     };
     let functions = module.functions().into_iter();
     functions
-        .filter_map(|function| Some(Finding { at: Some(function), message: wrong(function)? }))
+        .filter_map(|function| {
+            let message = wrong(function)?;
+            let first = culprits::calls(function).first().copied();
+            Some(Finding { at: first.or(Some(function)), message })
+        })
         .collect()
 }
 
-/// The first call of each intrinsic that libNVVM lacks in the dialect of an architecture, and other parts that it ignores.
-pub(super) fn lacking<'m>(module: Module<'m>, arch: CudaArch) -> Vec<Finding<'m>> {
+/// The first call of each intrinsic that the compiler for an architecture lacks, and other parts that libNVVM ignores.
+pub(super) fn lacking<'m>(
+    module: Module<'m>,
+    arch: CudaArch,
+    by_libnvvm: bool,
+) -> Vec<Finding<'m>> {
     let wrong = |function: Value<'m>| {
         let symbol = name(function);
         first_call(function, |call| {
-            let instead = lacking::instead(&symbol, arch.dialect(), is_approximate(call))?;
+            let is_approximate = is_approximate(call);
+            if !by_libnvvm {
+                let instead = lacking::instead_for_llvm(&symbol, is_approximate)?;
+                return Some(format!("LLVM's back end has no `{symbol}`; {instead}"));
+            }
+            let instead = lacking::instead(&symbol, arch.dialect(), is_approximate)?;
             Some(format!("libNVVM has no `{symbol}` for {arch}; {instead}"))
         })
     };
-    intrinsics_of(module).filter_map(wrong).chain(ignored::assembly(module)).collect()
+    let ignored = ignored::assembly(module).filter(|_| by_libnvvm);
+    intrinsics_of(module).filter_map(wrong).chain(ignored).collect()
 }
 
 /// The first call of each intrinsic that an older libNVVM lacks, after a tool refused the module.
@@ -290,7 +326,7 @@ fn first_call<'m>(
 }
 
 /// Whether a call may be computed approximately.
-fn is_approximate(call: Value<'_>) -> bool {
+pub(super) fn is_approximate(call: Value<'_>) -> bool {
     call.fast_math() & LLVMFastMathApproxFunc != 0
 }
 

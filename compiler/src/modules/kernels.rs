@@ -95,11 +95,13 @@ pub(super) fn wrong_linkage(kernel: Value<'_>) -> Option<String> {
 
 /// The attributes that bound a kernel's blocks, with the most that each of their numbers may be (CUDA Programming Guide, "Technical
 /// Specifications per Compute Capability").
-const BOUNDS: [(&str, &[u32]); 4] = [
+const BOUNDS: [(&str, &[u32]); 6] = [
     ("nvvm.maxntid", &[1024, 1024, 64]),
     ("nvvm.reqntid", &[1024, 1024, 64]),
     ("nvvm.minctasm", &[32]),
     ("nvvm.maxnreg", &[255]),
+    ("nvvm.cluster_dim", &[16, 16, 16]),
+    ("nvvm.maxclusterrank", &[16]),
 ];
 
 /// What is wrong with the bounds of a kernel's blocks: NVIDIA's tools crash on some.
@@ -120,8 +122,11 @@ pub(super) fn wrong_bounds(kernel: Value<'_>) -> Vec<String> {
         }
         // LLVM writes numbers of `!nvvm.annotations` so.
         let shown = value.parse().map_or_else(|_| value.clone(), |n: u32| (n as i32).to_string());
+        let whole = match most {
+            [most, _, ..] => format!(", and their product at most {most}"),
+            _ => String::new(),
+        };
         let most: Vec<String> = most.iter().map(u32::to_string).collect();
-        let whole = if most.len() > 1 { ", and their product at most 1024" } else { "" };
         Some(format!(
             "the kernel `{}` has `{}` {shown}; it must be 1 to {}{whole}",
             name(kernel),
@@ -129,7 +134,18 @@ pub(super) fn wrong_bounds(kernel: Value<'_>) -> Vec<String> {
             most.join(", 1 to ")
         ))
     };
-    kernel.attributes(Place::Function).iter().filter_map(wrong).collect()
+    let attributes = kernel.attributes(Place::Function);
+    let has = |wanted: &str| {
+        attributes.iter().any(|one| matches!(one, Attribute::Text(key, _) if key == wanted))
+    };
+    let mut all: Vec<String> = attributes.iter().filter_map(wrong).collect();
+    if has("nvvm.cluster_dim") && has("nvvm.maxclusterrank") {
+        all.push(format!(
+            "the kernel `{}` has both `cluster_dim` and `maxclusterrank`; remove one",
+            name(kernel)
+        ));
+    }
+    all
 }
 
 /// What is wrong with the parameters of which a kernel gets a copy: behind one whose size is no multiple of its alignment, devices and
@@ -151,6 +167,9 @@ pub(super) fn wrong_copies(kernel: Value<'_>) -> Vec<String> {
     };
     parameters(kernel).iter().filter_map(wrong).collect()
 }
+
+/// Ways to pass parameters that only other targets have.
+const FOREIGN_PASSING: [&str; 5] = ["byref", "inalloca", "nest", "preallocated", "swifterror"];
 
 /// What is wrong with the types of a kernel's parameters: LLVM gives them types that PTX does not have, or crashes.
 pub(super) fn wrong_parameters(kernel: Value<'_>) -> Vec<String> {
@@ -177,6 +196,19 @@ pub(super) fn wrong_parameters(kernel: Value<'_>) -> Vec<String> {
         ))
     };
     let mut all = wrong_copies(kernel);
+    for word in FOREIGN_PASSING {
+        let kind = attribute_kind(word);
+        let places = (0..).zip(kernel.parameters()).filter(|(at, _)| {
+            let attributes = kernel.attributes(Place::Parameter(*at));
+            attributes.iter().any(|one| kind.is_some() && one.kind() == kind)
+        });
+        all.extend(places.map(|(at, _)| {
+            format!(
+                "kernel `{symbol}`: parameter {} is `{word}`, and no launch passes a parameter so; remove the attribute",
+                at + 1
+            )
+        }));
+    }
     all.extend(parameters(kernel).iter().filter_map(wrong));
     all
 }

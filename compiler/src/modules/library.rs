@@ -8,10 +8,12 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 
 use super::check::{self, Finding};
+use super::logs;
 use super::positions::{self, Mentions, Positions};
 use super::{depth, files, kernels};
 use crate::error::{Error, Mistake, Place, Result};
-use crate::inputs::read;
+use crate::inputs::{read, without_mark};
+use crate::nvvm::legacy;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
 /// A module of another compiler that need not have kernels, such as a library of device functions. It has no manifest and no
@@ -63,7 +65,7 @@ impl<'ctx> Library<'ctx> {
 
 /// The text of a module that was read from `bytes`: these, or as LLVM prints it.
 pub(super) fn text(module: &Module<'_>, bytes: &[u8]) -> String {
-    let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
+    let text = std::str::from_utf8(without_mark(bytes)).ok().map(str::to_owned);
     text.unwrap_or_else(|| module.print_to_string().to_string())
 }
 
@@ -76,18 +78,46 @@ pub(super) fn check(
     by_libnvvm: bool,
 ) -> Result<()> {
     let module = llvm::Module::new(module);
-    let mut findings = check::all(module, arch);
-    if by_libnvvm {
-        findings.extend(check::lacking(module, arch));
+    let mut findings = check::all(module, arch, by_libnvvm);
+    findings.extend(check::lacking(module, arch, by_libnvvm));
+    let target = check::target(module).into_iter().map(|(start, message)| {
+        let place = line_that_starts(sources, start);
+        Mistake::new(name, place, message)
+    });
+    let mut mistakes: Vec<Mistake> = target.collect();
+    match refuse(name, sources, findings) {
+        Err(Error::Mistakes(others)) => mistakes.extend(others),
+        other => other?,
     }
-    refuse(name, sources, findings)
+    if mistakes.is_empty() { Ok(()) } else { Err(Error::Mistakes(mistakes)) }
 }
+
+/// The first line of the module's text that starts with these words.
+fn line_that_starts(sources: &SourceMap, words: &str) -> Option<Place> {
+    let file = sources.files().first()?;
+    let (line, _) = (1..).zip(file.text.lines()).find(|(_, line)| line.starts_with(words))?;
+    Some(Place { file: file.name.clone(), line, column: None })
+}
+
+/// Finds in a log what it is about.
+type Find = for<'m> fn(llvm::Module<'m>, &str) -> Vec<Finding<'m>>;
 
 /// Turns an error of a compiler or a linker into one that names the lines at fault, as far as it says which.
 pub(super) fn explain(name: &str, module: &Module<'_>, sources: &SourceMap, error: Error) -> Error {
-    let Error::Tool { operation, log, .. } = &error else { return error };
+    let Error::Tool { tool, operation, log } = &error else { return error };
     let module = llvm::Module::new(module);
-    let known = [check::not_linked, check::named, check::refused, check::newer];
+    let known: &[Find] = match *tool {
+        // It says itself which instruction it cannot write, and why.
+        legacy::TOOL => &[],
+        _ => &[
+            check::not_linked,
+            logs::assembly,
+            check::named,
+            check::refused,
+            logs::quoted,
+            check::newer,
+        ],
+    };
     let found = known.iter().map(|find| find(module, log)).find(|found| !found.is_empty());
     let mut findings = found.unwrap_or_default();
     if findings.is_empty() {
@@ -103,7 +133,7 @@ fn mentioned<'m>(module: llvm::Module<'m>, operation: &str, log: &str) -> Option
     let symbol = operation.split_once('`')?.1.rsplit_once('`')?.0;
     let is_it = |value: &Value<'m>| kernels::name(*value) == symbol;
     let Some(function) = module.functions().into_iter().find(is_it) else {
-        return module.variables().into_iter().find(is_it);
+        return module.variables().into_iter().chain(module.aliases()).find(is_it);
     };
     let refused = check::bare(log.lines().next().unwrap_or_default());
     let blocks = function.blocks().into_iter();
@@ -122,7 +152,7 @@ fn mentioned<'m>(module: llvm::Module<'m>, operation: &str, log: &str) -> Option
 }
 
 /// The most instructions that are compared with a message.
-const MOST_PRINTED: usize = 2000;
+pub(super) const MOST_PRINTED: usize = 2000;
 
 /// Refuses a module with findings. `sources` as for [`check`].
 pub(super) fn refuse<'m>(

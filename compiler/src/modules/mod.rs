@@ -24,6 +24,7 @@ mod bounds;
 mod buffers;
 mod check;
 mod complete;
+mod constructs;
 mod declare;
 mod depth;
 mod empty;
@@ -32,6 +33,7 @@ mod held;
 mod ignored;
 mod import;
 mod indirect;
+mod initials;
 mod intrinsics;
 mod kernels;
 mod launch;
@@ -39,6 +41,7 @@ mod layout;
 mod library;
 mod lines;
 mod local;
+mod logs;
 mod lost;
 mod null_checks;
 mod pointees;
@@ -46,6 +49,7 @@ mod positions;
 mod reads;
 mod runtime;
 mod shared;
+mod sizes;
 mod uses;
 mod variables;
 
@@ -173,7 +177,8 @@ impl<'ctx> Own<'ctx> {
             missing.get_or_insert((why, None));
         }
         let layouts = Layouts { kernels: layouts(&imported.module) };
-        let program = Checked { sources, module: imported.module, layouts, warnings: Vec::new() };
+        let warnings = unused_buffers(view, &sources);
+        let program = Checked { sources, module: imported.module, layouts, warnings };
         let name = name.to_owned();
         let own = Own { name, program, missing, launches, uses_device_runtime, module };
         own.compare_layouts()?;
@@ -198,7 +203,8 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// What may be wrong with the module on a GPU: functions that it uses and does not define, unless another module that is
-    /// linked with it does, and parameter buffers that it asks for and never launches.
+    /// linked with it does, and the warnings of [`Own::program`], which hold on every device: parameter buffers that it asks for and
+    /// never launches.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let positions = Positions::of(&self.program.sources);
         let warning = |function| {
@@ -209,14 +215,8 @@ impl<'ctx> Own<'ctx> {
             Diagnostic::warning(ids::UNDEFINED_FUNCTION, span, message).hint(hint)
         };
         let module = llvm::Module::new(&self.module);
-        let mut warnings: Vec<_> = check::undefined(module).into_iter().map(warning).collect();
-        warnings.extend(buffers::unused(&runtime::declared(module)).into_iter().map(|call| {
-            let span = positions.instruction(call).unwrap_or(Span::NOWHERE);
-            let message = "the parameter buffer that is asked for here is never launched";
-            let hint = "launch it with `cudaLaunchDeviceV2`, or do not ask for it";
-            Diagnostic::warning(ids::UNUSED_BUFFER, span, message).hint(hint)
-        }));
-        warnings
+        let undefined = check::undefined(module).into_iter().map(warning);
+        undefined.chain(self.program.warnings.iter().cloned()).collect()
     }
 
     /// Turns an error of a compiler or a linker about functions that the module calls into one that names their lines.
@@ -300,13 +300,14 @@ impl<'ctx> Own<'ctx> {
                         && extent.alignment == u64::from(slot.alignment)
                 });
                 if !fits {
-                    return Err(Error::Invalid(format!(
-                        "{}: kernel `{}`: a launch cannot pass the parameter `{}` of type `{}`",
-                        self.name(),
+                    let message = format!(
+                        "kernel `{}`: a launch cannot pass the parameter `{}` of type `{}`",
                         layout.kernel,
                         parameter.name,
                         parameter.ty.print()
-                    )));
+                    );
+                    let finding = check::Finding { at: Some(kernel), message };
+                    return library::refuse(self.name(), &self.program.sources, [finding]);
                 }
                 end = u64::from(slot.offset + slot.size);
             }
@@ -324,6 +325,22 @@ pub fn at(name: &str, error: Error) -> Error {
         }
         other => other,
     }
+}
+
+/// A warning for each parameter buffer that no launch uses.
+fn unused_buffers(module: llvm::Module<'_>, sources: &SourceMap) -> Vec<Diagnostic> {
+    let unused = buffers::unused(&runtime::declared(module));
+    if unused.is_empty() {
+        return vec![];
+    }
+    let positions = Positions::of(sources);
+    let warning = |call| {
+        let span = positions.instruction(call).unwrap_or(Span::NOWHERE);
+        let message = "the parameter buffer that is asked for here is never launched";
+        let hint = "launch it with `cudaLaunchDeviceV2`, or do not ask for it";
+        Diagnostic::warning(ids::UNUSED_BUFFER, span, message).hint(hint)
+    };
+    unused.into_iter().map(warning).collect()
 }
 
 fn has_record(module: &Module<'_>) -> bool {

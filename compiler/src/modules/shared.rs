@@ -1,4 +1,4 @@
-//! The static shared memory of a module's kernels.
+//! The static shared memory of a module's kernels, and its constant memory.
 
 use std::collections::HashSet;
 
@@ -44,6 +44,33 @@ pub(super) fn check(module: Module<'_>) -> Vec<Finding<'_>> {
         })
     };
     kernels::kernels(module).into_iter().filter_map(too_large).collect()
+}
+
+/// The address space of constant memory, and the most bytes of variables there (CUDA Programming Guide, "Technical Specifications per
+/// Compute Capability").
+const CONSTANT: u32 = 4;
+const MAX_CONSTANT_BYTES: u64 = 65_536;
+
+/// The largest variable in constant memory, if all of them take more than there is.
+pub(super) fn constants(module: Module<'_>) -> Option<Finding<'_>> {
+    let is_constant = |variable: &Value<'_>| {
+        variable.ty().shape() == Shape::Pointer(CONSTANT)
+            && !variable.is_declaration()
+            && !variable.users().is_empty()
+    };
+    let variables = module.variables().into_iter().filter(is_constant);
+    let sized = variables.filter_map(|one| Some((one, extent(one.value_type())?.size)));
+    let sized: Vec<_> = sized.collect();
+    let bytes = sized.iter().fold(0_u64, |sum, (_, size)| sum.saturating_add(*size));
+    let (largest, _) = sized.into_iter().max_by_key(|(_, size)| *size)?;
+    (bytes > MAX_CONSTANT_BYTES).then(|| Finding {
+        at: Some(largest),
+        message: format!(
+            "the variables in constant memory (`addrspace(4)`) take {bytes} bytes, and there are {MAX_CONSTANT_BYTES}; put a large one, as \
+             `{}`, into global memory (`addrspace(1)`)",
+            name(largest)
+        ),
+    })
 }
 
 /// The functions with instructions that use a variable, also through constants.

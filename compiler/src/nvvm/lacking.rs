@@ -37,6 +37,14 @@ const LIBDEVICE: [(&str, &str); 21] = [
 
 const LDEXP: &str = "llvm.ldexp";
 
+/// Of [`LIBDEVICE`], those that LLVM's own back end takes on `half` and `float`: on their own, or with the flag `afn`.
+const TAKEN_BY_LLVM: [&str; 1] = ["llvm.exp2"];
+const APPROXIMATED_BY_LLVM: [&str; 4] = ["llvm.cos", "llvm.sin", "llvm.sincos", "llvm.tanh"];
+
+/// How the names of intrinsics begin that only architectures with a suffix have, such as `sm_90a`.
+const SUFFIXED: [&str; 4] =
+    ["llvm.nvvm.redux.sync.f", "llvm.nvvm.setmaxnreg.", "llvm.nvvm.tcgen05.", "llvm.nvvm.wgmma."];
+
 /// Of [`LIBDEVICE`], those that CUDA 13.5 takes with the flag `afn`, except on `double`.
 const APPROXIMATE: [&str; 2] = ["llvm.sincos", "llvm.tanh"];
 
@@ -47,9 +55,11 @@ const NEAREST: &str = "use `llvm.roundeven` and `fptosi`";
 const SHIFTED: &str = "divide integers that are shifted before";
 const ONE_BY_ONE: &str = "load and store the elements one by one";
 const SHUFFLE: &str = "use `shufflevector`";
+const FIXED: &str =
+    "leave it out, and use an `alloca` of a constant size at the start of the function";
 
 /// Other intrinsics that the modern dialect lacks, on all types or on those that the name has, and what to do instead.
-const LACKING: [(&str, &str); 37] = [
+const LACKING: [(&str, &str); 38] = [
     ("llvm.addressofreturnaddress", REMOVE),
     ("llvm.adjust.trampoline", REMOVE),
     ("llvm.clear_cache", REMOVE),
@@ -81,7 +91,8 @@ const LACKING: [(&str, &str); 37] = [
     ("llvm.stackaddress", REMOVE),
     ("llvm.stackguard", REMOVE),
     ("llvm.stackprotector", REMOVE),
-    ("llvm.stackrestore", REMOVE),
+    ("llvm.stackrestore", FIXED),
+    ("llvm.stacksave", FIXED),
     ("llvm.thread.pointer", REMOVE),
     ("llvm.udiv.fix.i64", SHIFTED),
     ("llvm.udiv.fix.sat.i64", SHIFTED),
@@ -131,7 +142,7 @@ fn plain(symbol: &str) -> String {
 }
 
 /// The function of libdevice that does the work of an intrinsic, and the types behind the intrinsic's name.
-pub(super) fn libdevice(symbol: &str) -> Option<(String, &str)> {
+pub(crate) fn libdevice(symbol: &str) -> Option<(String, &str)> {
     let find = |(known, function)| Some((function, types_of(symbol, known)?));
     let (function, types) = LIBDEVICE.into_iter().find_map(find)?;
     Some((format!("__nv_{function}{}", if types.contains("f64") { "" } else { "f" }), types))
@@ -142,8 +153,32 @@ fn needs_approximation(symbol: &str) -> bool {
     APPROXIMATE.iter().any(|known| types_of(symbol, known).is_some()) && !symbol.contains("f64")
 }
 
+/// Whether only architectures with a suffix have an intrinsic. Gridlet compiles for none of them.
+pub(crate) fn needs_suffix(symbol: &str) -> bool {
+    SUFFIXED.iter().any(|known| symbol.starts_with(known))
+}
+
+/// What to do in place of a call of an intrinsic that LLVM's own back end lacks. `is_approximate` as for [`instead`].
+pub(crate) fn instead_for_llvm(symbol: &str, is_approximate: bool) -> Option<String> {
+    let symbol = plain(symbol);
+    let is_one_of = |list: &[&str]| list.iter().any(|known| types_of(&symbol, known).is_some());
+    let is_narrow = !symbol.contains("f64");
+    let is_taken = is_one_of(&[LDEXP])
+        || is_narrow
+            && (is_one_of(&TAKEN_BY_LLVM) || is_approximate && is_one_of(&APPROXIMATED_BY_LLVM));
+    if is_taken { None } else { by_libdevice(&symbol) }
+}
+
+/// The call of libdevice in place of an intrinsic.
+fn by_libdevice(symbol: &str) -> Option<String> {
+    let (function, types) = libdevice(symbol)?;
+    let on = if types.contains("f16") { ", on `float`" } else { "" };
+    let each = if types.contains(".v") { ", for each element" } else { "" };
+    Some(format!("call `{function}` of libdevice{on}{each}"))
+}
+
 /// What to do in place of a call of an intrinsic that libNVVM lacks. In the legacy dialect these are only those with a function of
-/// libdevice; its writer knows the others. `is_approximate`: the call has the flag `afn`.
+/// libdevice and those of the stack; its writer knows the others. `is_approximate`: the call has the flag `afn`.
 pub(crate) fn instead(symbol: &str, dialect: Dialect, is_approximate: bool) -> Option<String> {
     let symbol = plain(symbol);
     let is_modern = dialect == Dialect::Modern;
@@ -152,10 +187,11 @@ pub(crate) fn instead(symbol: &str, dialect: Dialect, is_approximate: bool) -> O
     if is_taken {
         return None;
     }
-    if let Some((function, types)) = libdevice(&symbol) {
-        let on = if types.contains("f16") { ", on `float`" } else { "" };
-        let each = if types.contains(".v") { ", for each element" } else { "" };
-        return Some(format!("call `{function}` of libdevice{on}{each}"));
+    if let Some(instead) = by_libdevice(&symbol) {
+        return Some(instead);
+    }
+    if types_of(&symbol, "llvm.stacksave").or(types_of(&symbol, "llvm.stackrestore")).is_some() {
+        return Some(FIXED.into());
     }
     if !is_modern {
         return None;
@@ -182,7 +218,7 @@ pub(crate) fn is_newer(symbol: &str, is_approximate: bool) -> bool {
 mod tests {
     use gridlet_lang::arch::Dialect;
 
-    use super::{instead, is_newer};
+    use super::{instead, instead_for_llvm, is_newer};
 
     #[test]
     fn what_to_do_depends_on_the_types() {
@@ -210,6 +246,13 @@ mod tests {
         assert!(modern("llvm.tanh.f64", true).is_some() && !is_newer("llvm.tanh.f64", true));
         assert!(is_newer("llvm.trunc.f16", false) && !is_newer("llvm.trunc.f32", false));
         assert!(modern("llvm.ldexp.f32.i32", false).is_none());
+        let llvm = |symbol, is_approximate| instead_for_llvm(symbol, is_approximate);
+        assert!(llvm("llvm.sin.f32", false).is_some() && llvm("llvm.sin.f32", true).is_none());
+        assert!(llvm("llvm.sin.f64", true).is_some() && llvm("llvm.exp2.f32", false).is_none());
+        assert!(
+            llvm("llvm.exp2.f64", false).is_some() && llvm("llvm.ldexp.f64.i32", false).is_none()
+        );
+        assert!(llvm("llvm.sqrt.f32", false).is_none());
         let legacy = |symbol| instead(symbol, Dialect::Legacy, true);
         assert!(legacy("llvm.ldexp.f32.i32").is_some() && legacy("llvm.tanh.f32").is_some());
         assert!(legacy("llvm.round.f32").is_none() && legacy("llvm.bswap.v2i32").is_none());

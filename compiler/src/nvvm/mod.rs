@@ -4,6 +4,12 @@
 //! modern LLVM IR from there on. [`modern_text`] and [`modern_bitcode`] give a module as LLVM 22
 //! writes it; [`legacy::write`] writes it in LLVM 7's language, which LLVM 22 can no longer write.
 
+#[cfg(feature = "llvm")]
+mod assembly;
+#[cfg(feature = "llvm")]
+pub(crate) mod atomics;
+#[cfg(feature = "llvm")]
+mod build;
 pub(crate) mod halves;
 #[cfg(feature = "llvm")]
 pub(crate) mod lacking;
@@ -14,6 +20,8 @@ mod mistakes;
 #[cfg(feature = "llvm")]
 mod names;
 #[cfg(feature = "llvm")]
+pub(crate) mod scope;
+#[cfg(feature = "llvm")]
 pub(crate) mod subprograms;
 #[cfg(feature = "llvm")]
 mod verify;
@@ -22,6 +30,8 @@ mod write;
 
 use gridlet_lang::arch::Dialect;
 
+#[cfg(feature = "llvm")]
+pub(crate) use legacy::is_known_convention;
 #[cfg(feature = "llvm")]
 pub(crate) use verify::{SOURCES, is_renamed, verify};
 #[cfg(feature = "llvm")]

@@ -1,20 +1,19 @@
-//! Intrinsics by the names that libNVVM knows in the modern dialect: those that LLVM 22 renames when it reads a module, and absolute
-//! values, of which libNVVM knows only its own.
+//! What libNVVM knows in the modern dialect by another name or in another form: intrinsics that LLVM 22 renames when it reads a module,
+//! absolute values, of which libNVVM knows only its own, PTX in assembly (`assembly`), and atomic operations (`atomics`).
 
 use inkwell::llvm_sys::core::LLVMInstructionEraseFromParent;
 use inkwell::module::Module;
-use inkwell::values::{
-    AnyValue, AnyValueEnum, AsValueRef, BasicValue as _, FunctionValue, InstructionValue,
-};
+use inkwell::values::{AsValueRef, FunctionValue};
 
+use super::build::calls_of;
+use super::{assembly, atomics};
 use crate::error::{Error, Result};
 
 /// Same arguments, another name. libNVVM 13.0 refuses the names on the left, or calls them as if they were functions.
-const RENAMED: [(&str, &str); 13] = [
+const RENAMED: [(&str, &str); 12] = [
     ("llvm.fabs.f32", "llvm.nvvm.fabs.f"),
     ("llvm.fabs.f64", "llvm.nvvm.fabs.d"),
     ("llvm.nvvm.barrier.cta.sync.aligned.all", "llvm.nvvm.barrier.n"),
-    ("llvm.nvvm.barrier.cta.sync.aligned.count", "llvm.nvvm.barrier"),
     ("llvm.nvvm.barrier.cta.sync.all", "llvm.nvvm.barrier.sync"),
     ("llvm.nvvm.barrier.cta.sync.count", "llvm.nvvm.barrier.sync.cnt"),
     ("llvm.nvvm.ex2.approx.f32", "llvm.nvvm.ex2.approx.f"),
@@ -44,9 +43,11 @@ fn is_lifetime(function: FunctionValue<'_>) -> bool {
     LIFETIMES.iter().any(|known| name.starts_with(known))
 }
 
-/// Whether a module uses a name that libNVVM lacks.
+/// Whether a module uses a name or a form that libNVVM lacks.
 pub(super) fn are_new(module: &Module<'_>) -> bool {
-    RENAMED.iter().any(|(new, _)| module.get_function(new).is_some())
+    atomics::is_needed(module, atomics::Compiler::LibNvvm)
+        || assembly::is_needed(module)
+        || RENAMED.iter().any(|(new, _)| module.get_function(new).is_some())
         || module
             .get_functions()
             .any(|function| to_even(function).is_some() || is_lifetime(function))
@@ -61,6 +62,8 @@ fn to_even(function: FunctionValue<'_>) -> Option<String> {
 
 /// Gives all intrinsics the names that libNVVM knows, and removes marks that it cannot read.
 pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
+    atomics::write(module, atomics::Compiler::LibNvvm)?;
+    assembly::write(module)?;
     whole_block_barriers(module)?;
     for marks in module.get_functions().filter(|one| is_lifetime(*one)).collect::<Vec<_>>() {
         for call in calls_of(marks) {
@@ -85,19 +88,6 @@ pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The calls of an intrinsic.
-fn calls_of<'ctx>(function: FunctionValue<'ctx>) -> Vec<InstructionValue<'ctx>> {
-    let mut next = function.as_global_value().as_pointer_value().get_first_use();
-    let mut calls = vec![];
-    while let Some(one) = next {
-        next = one.get_next_use();
-        if let AnyValueEnum::InstructionValue(call) = one.get_user().as_any_value_enum() {
-            calls.push(call);
-        }
-    }
-    calls
 }
 
 /// Replaces the calls for barrier 0 by `llvm.nvvm.barrier0`, which has no argument.

@@ -4,9 +4,10 @@ use std::ffi::CString;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::core::LLVMSetDataLayout;
+use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::targets::TargetTriple;
-use inkwell::values::FunctionValue;
+use inkwell::values::{BasicMetadataValueEnum, FunctionValue, MetadataValue};
 
 use super::{NvvmModule, legacy, names, verify};
 use crate::codegen;
@@ -50,6 +51,9 @@ fn complete(
 ) -> Result<NvvmModule> {
     // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
     verify(module, |name| name.starts_with("llvm.nvvm."))?;
+    if has_other_version(module) {
+        return complete(&without_version(module)?, write);
+    }
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
     let has_layout = !is_old_layout(&module.get_data_layout().as_str().to_string_lossy());
     let has_triple = !is_incomplete(&module.get_triple().as_str().to_string_lossy());
@@ -79,6 +83,46 @@ fn complete(
     }
     names::make_old(&copy)?;
     Ok(write(&copy))
+}
+
+/// Whether a module says that it is of another version of NVVM IR than [`VERSION`], as those of older compilers do, or says it more than
+/// once, as linked ones do. What libNVVM gets is LLVM 22's, whatever the module was.
+fn has_other_version(module: &Module<'_>) -> bool {
+    let nodes = module.get_global_metadata(VERSION_METADATA);
+    let number = |value: &BasicMetadataValueEnum<'_>| match value {
+        BasicMetadataValueEnum::IntValue(number) => number.get_zero_extended_constant(),
+        _ => None,
+    };
+    // Codegen gives the version of debug information only where there is some.
+    let is_it = |node: &MetadataValue<'_>| {
+        let values = node.get_node_values().unwrap_or_default();
+        let numbers: Vec<Option<u64>> = values.iter().map(number).collect();
+        [&VERSION[..], &VERSION[..2]]
+            .iter()
+            .any(|known| numbers.iter().copied().eq(known.iter().copied().map(Some)))
+    };
+    match &nodes[..] {
+        [] => false,
+        [one] => !is_it(one),
+        _ => true,
+    }
+}
+
+/// A copy without the version of NVVM IR. Only LLVM's text can lose named metadata through LLVM's C interface.
+fn without_version<'ctx>(module: &Module<'ctx>) -> Result<Module<'ctx>> {
+    let text = module.print_to_string().to_string();
+    let is_version = |line: &&str| {
+        let rest = line.strip_prefix('!').and_then(|rest| rest.strip_prefix(VERSION_METADATA));
+        rest.is_some_and(|rest| rest.starts_with(" ="))
+    };
+    let lines = text.split_inclusive('\n').filter(|line| !is_version(line));
+    let text: String = lines.collect();
+    let name = module.get_name().to_string_lossy().into_owned();
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), &name);
+    let copy = module.get_context().create_module_from_ir(buffer);
+    let copy = copy.map_err(|error| Error::internal("nvvm", error.to_string()))?;
+    copy.set_name(&name);
+    Ok(copy)
 }
 
 /// Whether libNVVM's data layout must take the place of this one: there is none, or it is as of LLVM 17 and before, without 128-bit

@@ -4,11 +4,13 @@ use std::ffi::c_uint;
 use std::time::{Duration, Instant};
 
 use inkwell::AddressSpace;
+use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 use inkwell::llvm_sys::core::{LLVMInsertIntoBuilder, LLVMInstructionClone, LLVMSetOperand};
 use inkwell::module::{Linkage, Module};
 use inkwell::values::{AsValueRef as _, BasicValueEnum, FunctionValue, InstructionValue};
 
 use super::guard::Ended;
+use crate::nvvm::lacking;
 use crate::nvvm::legacy::llvm::{Kind, Value};
 
 /// The time after which no further part is compiled.
@@ -46,16 +48,16 @@ pub(crate) fn calls(function: Value<'_>) -> Vec<Value<'_>> {
     function.users().into_iter().rev().filter(is_call).collect()
 }
 
-/// Names the intrinsics, or else the functions, over which a compiler ends that ended over the module. `ends` tells whether it ends
-/// over a part.
+/// Names the intrinsics, or else the functions, over which a compiler ends, or which it refuses, that did so with the module. `ends`
+/// tells whether it does so with a part. `None` if no part is at fault by itself.
 pub(crate) fn name(
     module: &Module<'_>,
     ended: &Ended,
     ends: impl Fn(&Module<'_>) -> Option<Ended>,
-) -> String {
+) -> Option<String> {
     let until = Instant::now() + TIME;
     let is_early = |_: &FunctionValue<'_>| Instant::now() < until;
-    let tool = ended.tool;
+    let verb = ended.verb();
     let intrinsics = module.get_functions().filter(|one| is_intrinsic(*one)).take_while(is_early);
     let found = intrinsics.filter_map(|intrinsic| {
         let value = Value::of(&intrinsic);
@@ -65,23 +67,34 @@ pub(crate) fn name(
                 Some((at, ends(&call_alone(module, intrinsic, *call)?)?.said))
             });
         let (at, said) = ended?;
-        let message = format!("{tool} ends over this intrinsic ({said}); {INSTEAD}");
-        Some(about(&symbol(intrinsic), (calls.len() > 1).then_some(at), &message))
+        let symbol = symbol(intrinsic);
+        let is_approximate = calls[at].fast_math() & LLVMFastMathApproxFunc != 0;
+        let newer = match lacking::is_newer(&symbol, is_approximate) {
+            true => "libNVVM of CUDA 13.5 has it; ",
+            false => "",
+        };
+        let message = format!("{verb} this intrinsic ({said}); {newer}{INSTEAD}");
+        Some(about(&symbol, (calls.len() > 1).then_some(at), &message))
     });
     let mut lines: Vec<String> = found.collect();
     if lines.is_empty() {
         let functions = module.get_functions().filter(|one| one.count_basic_blocks() > 0);
         let found = functions.take_while(is_early).filter_map(|function| {
             let said = ends(&alone(module, &symbol(function)))?.said;
-            let message = format!("{tool} ends over this function ({said}); {INSTEAD}");
+            let message = format!("{verb} this function ({said}); {INSTEAD}");
             Some(about(&symbol(function), None, &message))
         });
         lines = found.collect();
     }
-    if lines.is_empty() {
-        return format!("{ended}; leave out parts of it to find the one at fault, or {INSTEAD}");
+    if lines.is_empty() && ended.is_refusal {
+        return None;
     }
-    lines.join("\n")
+    if lines.is_empty() {
+        return Some(format!(
+            "{ended}; leave out parts of it to find the one at fault, or {INSTEAD}"
+        ));
+    }
+    Some(lines.join("\n"))
 }
 
 /// What is to be said of the intrinsics that PTX calls as functions, because libNVVM does not know them; `None` if it calls none.

@@ -38,6 +38,34 @@ pub(crate) struct Ended {
     pub(crate) tool: &'static str,
     /// The compiler's last words, or how the process ended.
     pub(crate) said: String,
+    /// Whether it did not end, but refused the module.
+    pub(crate) is_refusal: bool,
+}
+
+impl Ended {
+    /// What the compiler does, with what follows: `libNVVM ends over`.
+    pub(crate) fn verb(&self) -> String {
+        format!("{} {}", self.tool, if self.is_refusal { "refuses" } else { "ends over" })
+    }
+
+    /// An error that a compiler gives, as far as it does not say over what.
+    pub(crate) fn refusal(error: &Error) -> Option<Self> {
+        let Error::Tool { tool, log, .. } = error else { return None };
+        let is_compiler = matches!(*tool, "libNVVM" | "LLVM");
+        if !is_compiler
+            || log.contains(['`', '@'])
+            || log.contains("constraint '")
+            || log.contains("inline asm: '")
+        {
+            return None;
+        }
+        let line = log.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let mut said = line;
+        while let Some(rest) = said.strip_prefix("error:").or(said.strip_prefix("Error:")) {
+            said = rest.trim();
+        }
+        Some(Ended { tool, said: said.to_owned(), is_refusal: true })
+    }
 }
 
 impl fmt::Display for Ended {
@@ -105,7 +133,7 @@ pub(super) fn apart(
         };
         Ok(serde_json::to_vec(&answer).unwrap_or_default())
     };
-    let ended = |said: String| Err(Stop::Ended(Ended { tool, said }));
+    let ended = |said: String| Err(Stop::Ended(Ended { tool, said, is_refusal: false }));
     let bytes = match child::run(COMPILING, Limits::Working, none_inside, answer)? {
         End::Done(Ok(bytes)) => bytes,
         End::Done(Err(fatal)) => return ended(last_words(&fatal)),
@@ -124,5 +152,26 @@ pub(super) fn apart(
 fn last_words(said: &str) -> String {
     let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line = line.split_once("LLVM ERROR: ").map_or(line, |(_, reason)| reason);
-    line.to_owned()
+    let words = line.split(' ').filter(|word| !is_address(word));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a word is an address in the compiler's memory, `0x7f43ec05e290:`, which differs from run to run.
+fn is_address(word: &str) -> bool {
+    let digits = word.trim_end_matches([':', ',']).strip_prefix("0x");
+    digits.is_some_and(|digits| {
+        digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_words;
+
+    #[test]
+    fn last_words_have_no_addresses() {
+        let said = "LLVM ERROR: Cannot select: 0x7f43ec05e290: f32 = fsin 0x7f43ec05e140\nstack";
+        assert_eq!(last_words(said), "Cannot select: f32 = fsin");
+        assert_eq!(last_words("no 0x10 here"), "no 0x10 here");
+    }
 }

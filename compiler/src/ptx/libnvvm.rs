@@ -213,6 +213,7 @@ impl<'a> Job<'a> {
         {
             compiled = once(&NvvmModule { bytes: hidden.into_bytes(), ..self.module.clone() });
         }
+        let compiled = compiled.map_err(|error| with_line(error, &self.module.bytes));
         compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
             let ptx = if self.optimizes { quotients::expand(ptx) } else { ptx };
             PtxOutput { ptx: Ptx(ptx), log }
@@ -248,6 +249,20 @@ fn compile_once(
         return Err(Error::Tool { tool: NAME, operation: "compilation".into(), log });
     }
     Ok(PtxOutput { ptx: Ptx(workarounds::apply(session.result()?)), log })
+}
+
+/// An error of libNVVM's parser, `a.ll (8, 16): parse expected type`, with the line of the text that libNVVM got.
+fn with_line(error: Error, text: &[u8]) -> Error {
+    let Error::Tool { tool, operation, mut log } = error else { return error };
+    let line = log.split_once("): parse ").and_then(|(before, _)| {
+        let (line, _) = before.rsplit_once(" (")?.1.split_once(", ")?;
+        let at = line.parse::<usize>().ok()?.checked_sub(1)?;
+        str::from_utf8(text).ok()?.lines().nth(at)
+    });
+    if let Some(line) = line {
+        log = format!("{log}\n  context: {}", line.trim());
+    }
+    Error::Tool { tool, operation, log }
 }
 
 fn dialect_name(dialect: Dialect) -> &'static str {

@@ -4,13 +4,18 @@
 use std::path::Path;
 
 use inkwell::OptimizationLevel;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMCallConv;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
+    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetData, TargetMachine,
+    TargetTriple,
 };
+use inkwell::types::AnyType as _;
+use inkwell::values::FunctionValue;
 
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
@@ -21,7 +26,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
 use crate::{codegen, fatal, nvvm};
-use gridlet_lang::arch::CudaArch;
+use gridlet_lang::arch::{CudaArch, Dialect};
 
 /// Optimises a copy of `module` and compiles it to the oldest PTX version that supports `arch`,
 /// which every later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its
@@ -111,11 +116,15 @@ fn of_bitcode(
     if options.fast_math {
         fast_math::apply(&copy);
     }
+    nvvm::atomics::write(&copy, nvvm::atomics::Compiler::Nvptx)?;
     minimum::of_numbers(&copy);
     if options.opt_level > 0 {
         contraction::keep_rounded(&copy)?;
     }
-    let machine = target_machine(arch, options)?;
+    let mut machine = target_machine(arch, options, "")?;
+    if arch.dialect() == Dialect::Legacy && has_many_parameters(&copy, &machine.get_target_data()) {
+        machine = target_machine(arch, options, LARGE_PARAMETERS)?;
+    }
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
     let run = |passes: &str| {
         copy.run_passes(passes, &machine, PassBuilderOptions::create())
@@ -160,7 +169,33 @@ fn refused(operation: &str, log: String) -> Error {
     Error::Tool { tool: "LLVM", operation: operation.into(), log: log.trim().into() }
 }
 
-fn target_machine(arch: CudaArch, options: &PtxOptions) -> Result<TargetMachine> {
+/// The oldest version of PTX in which kernels take more than [`MOST_BYTES`] of parameters (PTX ISA, "Kernel Function Parameters").
+/// Architectures of the modern dialect have newer ones.
+const LARGE_PARAMETERS: &str = "+ptx81";
+const MOST_BYTES: u64 = 4352;
+
+/// Whether a kernel takes more bytes of parameters than older versions of PTX allow.
+fn has_many_parameters(module: &Module<'_>, data: &TargetData) -> bool {
+    let byval = Attribute::get_named_enum_kind_id("byval");
+    let is_kernel = |function: &FunctionValue<'_>| {
+        function.get_call_conventions() == LLVMCallConv::LLVMPTXKernelCallConv as u32
+    };
+    let bytes = |function: FunctionValue<'_>| {
+        let parameters = (0..).zip(function.get_params());
+        let sizes = parameters.map(|(at, parameter)| {
+            let copied = function.get_enum_attribute(AttributeLoc::Param(at), byval);
+            let ty = match &copied {
+                Some(attribute) => attribute.get_type_value(),
+                None => parameter.get_type().as_any_type_enum(),
+            };
+            data.get_abi_size(&ty).saturating_add(data.get_abi_alignment(&ty).into())
+        });
+        sizes.fold(0, u64::saturating_add)
+    };
+    module.get_functions().filter(is_kernel).any(|kernel| bytes(kernel) > MOST_BYTES)
+}
+
+fn target_machine(arch: CudaArch, options: &PtxOptions, features: &str) -> Result<TargetMachine> {
     Target::initialize_nvptx(&InitializationConfig::default());
     let triple = TargetTriple::create(codegen::TRIPLE);
     let target = Target::from_triple(&triple)
@@ -173,7 +208,7 @@ fn target_machine(arch: CudaArch, options: &PtxOptions) -> Result<TargetMachine>
         .create_target_machine(
             &triple,
             &arch.sm(),
-            "",
+            features,
             level,
             RelocMode::Default,
             CodeModel::Default,

@@ -10,10 +10,12 @@ mod codegen;
 mod cpu_images;
 mod doors;
 mod foreign;
+mod foreign_numbers;
 mod host_api_cpu;
 mod launch_checks;
 mod legacy;
 mod legacy_semantics;
+mod modern;
 mod modules;
 mod nesting;
 mod own_ir;
@@ -25,3 +27,4 @@ mod scale;
 mod settings;
 #[path = "../../lang/tests/suite/time.rs"]
 mod time;
+mod wrong_modules;

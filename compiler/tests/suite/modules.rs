@@ -305,7 +305,7 @@ fn mistakes_that_no_tool_notices_are_found() {
                 "{LAUNCH}declare i64 @llvm.x86.rdtsc()\ndefine i64 @f() {{\n  \
                  %x = call i64 @llvm.x86.rdtsc()\n  ret i64 %x\n}}\n"
             ),
-            "m.ll:16: `llvm.x86.rdtsc` is an intrinsic of another target",
+            "m.ll:18: `llvm.x86.rdtsc` is an intrinsic of another target",
         ),
         (
             "sm_90",

@@ -50,6 +50,31 @@ fn oldest(file: &Path) -> CudaArch {
     name.parse().unwrap()
 }
 
+/// Modules with constructs that libNVVM of the modern dialect lacks, as [`nvvm::modern_text`] writes them.
+#[test]
+fn libnvvm_and_ptxas_take_every_modern_module() {
+    let Some(tools) = Tools::or_skip("modern") else { return };
+    let Some(toolchain) = toolchain_or_skip("modern", &[Component::Ptxas]) else { return };
+    let ptxas = toolchain.path(Component::Ptxas).unwrap();
+    for file in files("compiler/tests/in/llvm/modern", "ll") {
+        let context = Context::create();
+        let buffer =
+            MemoryBuffer::create_from_memory_range_copy(&std::fs::read(&file).unwrap(), "module");
+        let module = context.create_module_from_ir(buffer).unwrap();
+        let written = nvvm::modern_text(&module).unwrap();
+        let arches = CudaArch::SUPPORTED.into_iter();
+        for arch in arches.filter(|arch| arch.dialect() == Dialect::Modern) {
+            for opt_level in [0, 3] {
+                let what = format!("{} for {arch} at -O {opt_level}", file.display());
+                let options = PtxOptions::default().with_opt_level(opt_level);
+                let output = compile(&tools.libnvvm, &written, None, arch, &options)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+                assemble(ptxas, &output.ptx, arch, &what);
+            }
+        }
+    }
+}
+
 #[test]
 fn libnvvm_and_ptxas_take_every_module() {
     let Some(tools) = Tools::or_skip("legacy") else { return };

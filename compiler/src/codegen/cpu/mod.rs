@@ -120,7 +120,7 @@ pub fn build_cpu_module<'ctx>(
 
 /// Maximum size of all variables of an image together, in bytes: code reaches data by 32-bit offsets (System V ABI for
 /// x86-64, "Code Models": the small model), and the rest of the 2 GiB is for code and constants.
-const MAX_STATIC_BYTES: u64 = (2 << 30) - (64 << 20);
+pub(crate) const MAX_STATIC_BYTES: u64 = (2 << 30) - (64 << 20);
 
 fn check_statics(cx: &ModuleContext<'_, '_>, target: &CpuTarget<'_>) -> Result<()> {
     let statics = cx.ir.globals.iter().filter(|global| global.space == Space::Device);

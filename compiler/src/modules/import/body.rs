@@ -9,6 +9,7 @@ use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::LLVMOpcode;
 
+use super::atomics::words;
 use super::{Importer, Missing, Step};
 use crate::modules::kernels::{self, name};
 use crate::nvvm::legacy::llvm::{Block, Value};
@@ -201,7 +202,7 @@ impl<'m> Body<'_, 'm> {
                     self.builder.branch(condition, self.blocks[then], self.blocks[otherwise]);
                 }
                 (_, [target]) => self.builder.jump(self.blocks[target]),
-                _ => return Err("this end of a block".into()),
+                _ => return Err(format!("the instruction `{}`", words(end, 1))),
             },
         }
         Ok(())

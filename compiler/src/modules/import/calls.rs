@@ -119,7 +119,7 @@ impl<'m> Body<'_, 'm> {
 }
 
 /// The function of libdevice with a name, without `__nv_`; functions of `float` end in `f`.
-fn math(name: &str) -> Option<MathOp> {
+pub(super) fn math(name: &str) -> Option<MathOp> {
     let renamed = match name {
         "fabs" | "fabsf" => "abs",
         "fmin" | "fminf" => "min",

@@ -8,7 +8,10 @@ use gridlet_lang::types::{Scalar, Type};
 use super::Step;
 use super::arithmetic::to_signed;
 use super::body::Body;
+use super::calls::math as math_function;
+use crate::modules::kernels::name as name_of;
 use crate::modules::layout::pointer;
+use crate::nvvm::lacking;
 use crate::nvvm::legacy::llvm::Value;
 
 /// Hints without effect.
@@ -45,10 +48,7 @@ impl<'m> Body<'_, 'm> {
             "llvm.trunc" => math(MathOp::Trunc),
             "llvm.minnum" => math(MathOp::Min),
             "llvm.maxnum" => math(MathOp::Max),
-            "llvm.sin" => math(MathOp::Sin),
-            "llvm.cos" => math(MathOp::Cos),
-            "llvm.exp2" => math(MathOp::Exp2),
-            "llvm.log2" => math(MathOp::Log2),
+            "llvm.round" => math(MathOp::Round),
             "llvm.nvvm.activemask" => Some(Builtin::ActiveMask),
             "llvm.nvvm.bar.warp.sync" => Some(Builtin::SyncWarp),
             "llvm.nvvm.vote.ballot.sync" => Some(Builtin::Vote(VoteMode::Ballot)),
@@ -56,6 +56,10 @@ impl<'m> Body<'_, 'm> {
             "llvm.nvvm.vote.all.sync" => Some(Builtin::Vote(VoteMode::All)),
             _ => None,
         };
+        let builtin = builtin.or_else(|| {
+            let (function, _) = lacking::libdevice(&name_of(value.callee()))?;
+            math_function(function.strip_prefix("__nv_")?).map(Builtin::Math)
+        });
         if let Some(builtin) = builtin {
             return self.builtin_of(value, builtin).map(Some);
         }
@@ -76,6 +80,9 @@ impl<'m> Body<'_, 'm> {
             self.builtin(builtin, vec![], &unit);
             return Ok(None);
         }
+        if let Some(result) = self.overflowing(value, name)? {
+            return Ok(Some(result));
+        }
         match name {
             "llvm.smax" => self.extreme(value, BinaryOp::Gt, true).map(Some),
             "llvm.smin" => self.extreme(value, BinaryOp::Lt, true).map(Some),
@@ -89,6 +96,8 @@ impl<'m> Body<'_, 'm> {
             "llvm.expect" | "llvm.expect.with.probability" => {
                 self.operand(value.operand(0)).map(Some)
             }
+            // Nothing is known before the module runs.
+            "llvm.is.constant" => Ok(Some(Operand::Const(Const::Bool(false)))),
             "llvm.ctpop" => self.bits(value, BitOp::Popc).map(Some),
             "llvm.ctlz" => self.bits(value, BitOp::Clz).map(Some),
             "llvm.cttz" => self.bits(value, BitOp::Ctz).map(Some),
@@ -151,7 +160,7 @@ impl<'m> Body<'_, 'm> {
     fn integer(&mut self, value: Value<'m>) -> Step<(Type, Scalar)> {
         let ty = self.type_of(value)?;
         let scalar = ty.as_scalar().filter(|scalar| scalar.is_integer());
-        let scalar = scalar.ok_or("this operation on this type")?;
+        let scalar = scalar.ok_or_else(|| on_type(value))?;
         Ok((ty, scalar))
     }
 
@@ -207,7 +216,7 @@ impl<'m> Body<'_, 'm> {
         let ty = self.type_of(value)?;
         let is_word = ty == Type::U32 || ty == Type::U64;
         if !is_word {
-            return Err("this operation on this type".into());
+            return Err(on_type(value));
         }
         let operand = self.operand(value.operand(0))?;
         let counted = if operation == BitOp::Brev { ty.clone() } else { Type::U32 };
@@ -222,7 +231,7 @@ impl<'m> Body<'_, 'm> {
             "up" => (ShuffleMode::Up, 0),
             "down" => (ShuffleMode::Down, 31),
             "bfly" => (ShuffleMode::Xor, 31),
-            _ => return Err("this shuffle".into()),
+            _ => return Err(format!("`llvm.nvvm.shfl.sync.{name}`")),
         };
         let ty = self.type_of(value)?;
         if ty.as_scalar().is_none() || value.operand(3).unsigned() != Some(whole) {
@@ -258,4 +267,9 @@ impl<'m> Body<'_, 'm> {
         let bytes = value.operand(2).unsigned().filter(|bytes| *bytes <= 256);
         bytes.ok_or_else(|| "a copy whose size is not constant, or over 256 bytes".into())
     }
+}
+
+/// What an intrinsic on a type is called.
+fn on_type(value: Value<'_>) -> String {
+    format!("`{}` on `{}`", name_of(value.callee()), value.ty().print())
 }

@@ -1,13 +1,14 @@
-//! Memory: variables, addresses, loads, stores, aggregates and atomic operations.
+//! Memory: variables, addresses, loads, stores and aggregates.
 
-use gridlet_lang::builtins::{AtomicOp, Builtin, Scope};
+use gridlet_lang::builtins::Builtin;
 use gridlet_lang::ir::{Const, InstKind, Operand, Slot};
 use gridlet_lang::operators::BinaryOp;
 use gridlet_lang::types::{Scalar, Type};
-use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMOpcode};
+use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMOpcode};
 
 use super::Step;
 use super::arithmetic::to_signed;
+use super::atomics::{scope, words};
 use super::body::Body;
 use crate::modules::kernels::name;
 use crate::modules::layout::{Offset, extent, offsets, pointer};
@@ -69,13 +70,17 @@ impl<'m> Body<'_, 'm> {
                 let (base, ty) = (self.operand(value.operand(0))?, self.type_of(value)?);
                 Ok(Some(self.emit(InstKind::Extract { base, index }, ty)))
             }
+            LLVMOpcode::LLVMLoad => self.atomic_load(value).map(Some),
+            LLVMOpcode::LLVMStore => self.atomic_store(value).map(|()| None),
+            LLVMOpcode::LLVMShuffleVector => self.shuffled(value).map(Some),
             LLVMOpcode::LLVMAtomicRMW => self.atomic(value).map(Some),
+            LLVMOpcode::LLVMAtomicCmpXchg => self.exchange(value).map(Some),
             LLVMOpcode::LLVMFence => {
                 self.builtin(Builtin::Fence(scope(value)), vec![], &Type::Unit);
                 Ok(None)
             }
             LLVMOpcode::LLVMCall => self.call(value),
-            _ => Err("this instruction".into()),
+            _ => Err(format!("the instruction `{}`", words(value, 1))),
         }
     }
 
@@ -143,6 +148,27 @@ impl<'m> Body<'_, 'm> {
         Ok(base)
     }
 
+    /// Elements of two vectors, by their numbers.
+    fn shuffled(&mut self, value: Value<'m>) -> Step<Operand> {
+        let (ty, from) = (self.type_of(value)?, self.type_of(value.operand(0))?);
+        let (Type::Vector(scalar, _), Type::Vector(_, count)) = (&ty, &from) else {
+            return Err(format!("a shuffle of `{}`", value.operand(0).ty().print()));
+        };
+        let (element, count) = (Type::Scalar(*scalar), u32::from(*count));
+        let (first, second) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
+        let mut parts = vec![];
+        for index in value.shuffle_mask() {
+            // Any element may take the place of an undefined one.
+            let index = index.unwrap_or_default();
+            let (base, index) = match index.checked_sub(count) {
+                Some(index) => (second.clone(), index),
+                None => (first.clone(), index),
+            };
+            parts.push(self.emit(InstKind::Extract { base, index }, element.clone()));
+        }
+        Ok(self.emit(InstKind::Aggregate(parts), ty))
+    }
+
     /// The aggregate in operand 0 with operand 1 in place of a part.
     fn insert(&mut self, value: Value<'m>, index: u32) -> Step<Operand> {
         let ty = self.type_of(value)?;
@@ -167,58 +193,9 @@ impl<'m> Body<'_, 'm> {
         }
         Ok(self.emit(InstKind::Aggregate(parts), ty))
     }
-
-    fn atomic(&mut self, value: Value<'m>) -> Step<Operand> {
-        use LLVMAtomicRMWBinOp as Op;
-        let (operation, is_signed) = match value.rmw_operation() {
-            Op::LLVMAtomicRMWBinOpXchg => (AtomicOp::Exch, false),
-            Op::LLVMAtomicRMWBinOpAdd | Op::LLVMAtomicRMWBinOpFAdd => (AtomicOp::Add, false),
-            Op::LLVMAtomicRMWBinOpSub => (AtomicOp::Sub, false),
-            Op::LLVMAtomicRMWBinOpAnd => (AtomicOp::And, false),
-            Op::LLVMAtomicRMWBinOpOr => (AtomicOp::Or, false),
-            Op::LLVMAtomicRMWBinOpXor => (AtomicOp::Xor, false),
-            Op::LLVMAtomicRMWBinOpMax => (AtomicOp::Max, true),
-            Op::LLVMAtomicRMWBinOpMin => (AtomicOp::Min, true),
-            Op::LLVMAtomicRMWBinOpUMax => (AtomicOp::Max, false),
-            Op::LLVMAtomicRMWBinOpUMin => (AtomicOp::Min, false),
-            _ => return Err("this atomic operation".into()),
-        };
-        let ty = self.type_of(value)?;
-        let builtin = Builtin::Atomic(operation, scope(value));
-        if !ty.as_scalar().is_some_and(|scalar| builtin.properties().types.has(scalar)) {
-            return Err("an atomic operation on this type".into());
-        }
-        let to = if is_signed { to_signed(&ty) } else { ty.clone() };
-        let address = self.operand(value.operand(0))?;
-        let address = self.cast(address, &pointer(), &Type::pointer_mut(to.clone()));
-        let operand = self.operand(value.operand(1))?;
-        let operand = self.cast(operand, &ty, &to);
-        // The order is relaxed; fences make it stronger.
-        let is_ordered = value.ordering() != LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
-        let fence = Builtin::Fence(scope(value));
-        if is_ordered {
-            self.builtin(fence, vec![], &Type::Unit);
-        }
-        let old = self.builtin(builtin, vec![address, operand], &to);
-        if is_ordered {
-            self.builtin(fence, vec![], &Type::Unit);
-        }
-        Ok(self.cast(old, &to, &ty))
-    }
 }
 
 /// Whether a load or store is not atomic.
 fn is_plain(value: Value<'_>) -> bool {
     value.ordering() == LLVMAtomicOrdering::LLVMAtomicOrderingNotAtomic
-}
-
-/// The scope of an atomic operation or a fence.
-fn scope(value: Value<'_>) -> Scope {
-    let text = value.print();
-    let name = text.split_once("syncscope(\"").and_then(|(_, rest)| rest.split_once('"'));
-    match name.map(|(name, _)| name) {
-        Some("block") => Scope::Block,
-        Some("device") => Scope::Device,
-        _ => Scope::System,
-    }
 }

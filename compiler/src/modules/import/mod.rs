@@ -8,11 +8,13 @@
 //! pointers, and integers of unusual widths end in an error that names them.
 
 mod arithmetic;
+mod atomics;
 mod body;
 mod calls;
 mod constants;
 mod intrinsics;
 mod memory;
+mod overflow;
 mod printf;
 
 use std::collections::{BTreeSet, HashMap};

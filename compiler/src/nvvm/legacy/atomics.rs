@@ -17,44 +17,16 @@ use inkwell::llvm_sys::LLVMAtomicRMWBinOp as Rmw;
 use super::body::{Argument, Body};
 use super::llvm::{Shape, Type, Value};
 use super::refusal::{Written, refuse};
+use crate::nvvm::scope::{Scope, fences, stronger};
 
 const SHARED: u32 = 3;
 
-/// The scope of an atomic operation (LLVM 22 User Guide for NVPTX, "Synchronization scopes").
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    Thread,
-    Block,
-    Device,
-    System,
-}
-
-impl Scope {
-    /// The scope of an atomic instruction. LLVM's C interface returns a number whose name only the
-    /// context knows, so the name is read from the printed instruction.
-    fn of(value: Value<'_>) -> Written<Scope> {
-        let printed = value.print();
-        let Some((_, rest)) = printed.split_once("syncscope(\"") else { return Ok(Scope::System) };
-        match rest.split('"').next().unwrap_or_default() {
-            "singlethread" => Ok(Scope::Thread),
-            "block" => Ok(Scope::Block),
-            // A cluster is part of a device; libNVVM's legacy dialect has no scope between it and
-            // the block.
-            "cluster" | "device" => Ok(Scope::Device),
-            scope => refuse(
-                format!("NVPTX has no synchronisation scope `{scope}`"),
-                "use `block`, `cluster`, `device`, or none for the system",
-            ),
-        }
-    }
-
-    /// The suffix of `llvm.nvvm.membar`.
-    fn membar(self) -> &'static str {
-        match self {
-            Scope::Thread | Scope::Block => "cta",
-            Scope::Device => "gl",
-            Scope::System => "sys",
-        }
+/// The scope of an atomic instruction. A cluster is part of a device; libNVVM's legacy dialect has no scope between it and the block.
+fn scope_of(value: Value<'_>) -> Written<Scope> {
+    match Scope::of(value) {
+        Ok(Scope::Cluster) => Ok(Scope::Device),
+        Ok(scope) => Ok(scope),
+        Err(name) => refuse(format!("NVPTX has no synchronisation scope `{name}`"), Scope::INSTEAD),
     }
 }
 
@@ -87,14 +59,19 @@ fn operation(rmw: Rmw) -> Option<Operation> {
     }
 }
 
+/// The operation in `atom.sys.OP`, with the letter of the type, if there is one on integers.
+pub(crate) fn atomic_ptx(rmw: Rmw) -> Option<(&'static str, char)> {
+    operation(rmw)?.ptx
+}
+
 impl<'m> Body<'_, 'm, '_> {
     pub(super) fn fence(&mut self, value: Value<'m>) -> Written<()> {
-        if Scope::of(value)? == Scope::Thread {
+        if scope_of(value)? == Scope::Thread {
             // A compiler barrier suffices.
             self.line("call void asm sideeffect \"\", \"~{memory}\"()".to_owned());
             return Ok(());
         }
-        self.membar(Scope::of(value)?);
+        self.membar(scope_of(value)?);
         Ok(())
     }
 
@@ -113,20 +90,9 @@ impl<'m> Body<'_, 'm, '_> {
         reads: bool,
         access: impl FnOnce(&mut Self) -> Written<()>,
     ) -> Written<()> {
-        use Ordering::*;
-        let scope = Scope::of(value)?;
+        let scope = scope_of(value)?;
         let ordered = scope != Scope::Thread;
-        let before = matches!(
-            ordering,
-            LLVMAtomicOrderingRelease
-                | LLVMAtomicOrderingAcquireRelease
-                | LLVMAtomicOrderingSequentiallyConsistent
-        );
-        let after = match ordering {
-            LLVMAtomicOrderingAcquire | LLVMAtomicOrderingAcquireRelease => true,
-            LLVMAtomicOrderingSequentiallyConsistent => reads,
-            _ => false,
-        };
+        let (before, after) = fences(ordering, reads);
         if ordered && before {
             self.membar(scope);
         }
@@ -204,7 +170,7 @@ impl<'m> Body<'_, 'm, '_> {
 
     /// The scope to write. `atomicrmw` and `cmpxchg` have device scope by themselves.
     fn needed_scope(&self, value: Value<'m>, has_scoped: bool) -> Written<Scope> {
-        let scope = Scope::of(value)?;
+        let scope = scope_of(value)?;
         let shared = space(value.operand(0).ty()) == SHARED;
         Ok(match scope {
             _ if shared => Scope::Device,
@@ -358,18 +324,6 @@ impl<'m> Body<'_, 'm, '_> {
         let first = self.step(value, "first", &format!("insertvalue {pair} undef, {ty} {old}, 0"));
         self.define(value, &format!("insertvalue {pair} {first}, i1 {equal}, 1"));
         Ok(())
-    }
-}
-
-/// The stronger of a `cmpxchg`'s two orderings.
-fn stronger(success: Ordering, failure: Ordering) -> Ordering {
-    use Ordering::*;
-    match (success, failure) {
-        (LLVMAtomicOrderingSequentiallyConsistent, _)
-        | (_, LLVMAtomicOrderingSequentiallyConsistent) => LLVMAtomicOrderingSequentiallyConsistent,
-        (LLVMAtomicOrderingRelease, LLVMAtomicOrderingAcquire) => LLVMAtomicOrderingAcquireRelease,
-        (LLVMAtomicOrderingMonotonic, failure) => failure,
-        (success, _) => success,
     }
 }
 

@@ -5,7 +5,7 @@ use inkwell::llvm_sys::LLVMCallConv;
 use super::body::Body;
 use super::functions::{Signature, is_known_convention};
 use super::instructions::fast_math;
-use super::llvm::{Kind, Place, Value};
+use super::llvm::{Kind, Place, Shape, Value};
 use super::names::escape;
 use super::refusal::{Written, refuse};
 use crate::nvvm::is_renamed;
@@ -164,14 +164,26 @@ impl<'m> Body<'_, 'm, '_> {
             );
         }
         let effects = if asm.asm_has_side_effects() { " sideeffect" } else { "" };
+        let (mut text, mut parts) =
+            (asm.asm_text(), constraints.split(',').map(str::to_owned).collect::<Vec<_>>());
+        let results = parts.iter().filter(|part| part.starts_with('=')).count();
         let mut arguments = Vec::new();
-        for argument in value.arguments() {
-            arguments.push(self.typed(argument)?);
+        for (at, argument) in (results..).zip(value.arguments()) {
+            let mut typed = self.typed(argument)?;
+            // LLVM 7 passes no predicates to assembly.
+            if let Some(part) = parts.get_mut(at).filter(|part| *part == "b")
+                && argument.ty().shape() == Shape::Int(1)
+            {
+                typed = format!("i32 {}", self.step(value, "bit", &format!("zext {typed} to i32")));
+                "r".clone_into(part);
+                text = with_predicate(&text, at);
+            }
+            arguments.push(typed);
         }
+        let constraints = parts.join(",");
         let result = self.ty(value.ty())?;
         let words = self.call_words(value)? + &self.memory_words(value)?;
-        let (text, constraints) =
-            (escape(asm.asm_text().as_bytes()), escape(constraints.as_bytes()));
+        let (text, constraints) = (escape(text.as_bytes()), escape(constraints.as_bytes()));
         self.define(
             value,
             &format!(
@@ -180,5 +192,54 @@ impl<'m> Body<'_, 'm, '_> {
             ),
         );
         Ok(())
+    }
+}
+
+/// How the registers begin that stand for predicates, and how the instruction ends that sets one.
+pub(crate) const PREDICATE: &str = "gridlet_p";
+pub(crate) const PREDICATE_END: &str = ", 0; ";
+
+/// Assembly that makes a predicate of an operand, and uses it in the operand's place.
+fn with_predicate(text: &str, operand: usize) -> String {
+    let register = format!("{PREDICATE}{operand}");
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('$') {
+        made.push_str(before);
+        let (is_braced, name) = match after.strip_prefix('{') {
+            Some(inner) => (true, inner),
+            None => (false, after),
+        };
+        let digits = name.len() - name.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let end = if is_braced {
+            name[digits..].find('}').map(|end| digits + end + 1)
+        } else {
+            Some(digits)
+        };
+        if name[..digits].parse() == Ok(operand)
+            && let Some(end) = end
+        {
+            made.push_str(&register);
+            rest = &name[end..];
+        } else {
+            // A literal dollar is two.
+            let kept = usize::from(after.starts_with('$'));
+            made.push('$');
+            made.push_str(&after[..kept]);
+            rest = &after[kept..];
+        }
+    }
+    made.push_str(rest);
+    format!("{{ .reg .pred {register}; setp.ne.u32 {register}, ${operand}{PREDICATE_END}{made} }}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_predicate;
+
+    #[test]
+    fn predicates_take_the_place_of_their_operand() {
+        let text = with_predicate("@$1 st.u32 [${0:x}], $$1, $10; @${1} bra;", 1);
+        let wanted = "{ .reg .pred gridlet_p1; setp.ne.u32 gridlet_p1, $1, 0; @gridlet_p1 st.u32 [${0:x}], $$1, $10; @gridlet_p1 bra; }";
+        assert_eq!(text, wanted);
     }
 }

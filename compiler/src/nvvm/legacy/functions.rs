@@ -277,7 +277,7 @@ fn result_text(signature: &Signature) -> String {
 
 /// NVPTX has a single calling convention; those below differ from it only on other targets.
 /// `ptx_kernel` becomes an annotation.
-pub(super) fn is_known_convention(convention: u32) -> bool {
+pub(crate) fn is_known_convention(convention: u32) -> bool {
     [
         LLVMCallConv::LLVMCCallConv,
         LLVMCallConv::LLVMFastCallConv,

@@ -264,6 +264,12 @@ impl<'m> Value<'m> {
         self.0
     }
 
+    /// Whether it is a constant whose bytes are zero.
+    pub(crate) fn is_zero(self) -> bool {
+        // SAFETY: the value is alive.
+        unsafe { LLVMIsNull(self.0) != 0 }
+    }
+
     pub(crate) fn is_constant(self) -> bool {
         // SAFETY: the value is alive.
         unsafe { LLVMIsConstant(self.0) != 0 }

@@ -39,6 +39,7 @@
 //! | `ptx_kernel` | a plain function, and `!"kernel", i32 1` in `!nvvm.annotations` |
 //! | `"nvvm.maxntid"="x,y,z"`, `reqntid`, `minctasm`, `maxnreg`, `cluster_dim`, `maxclusterrank`; `"nvvm.grid_constant"` of a parameter | the annotations `maxntidx` …, `reqntidx` …, `minctasm`, `maxnreg`, `cluster_dim_x` …, `cluster_max_blocks`, `grid_constant` |
 //! | `fneg x` | `fsub -0.0, x` |
+//! | an `i1` for a predicate of assembly (`b`) | an `i32` (`r`), of which the assembly makes a predicate |
 //! | `freeze x` | a `mov` in assembly, opaque to optimisers; `freeze undef` is zero |
 //! | `poison` | `undef` |
 //! | `insertelement <2 x half>` | the same on `<2 x i16>`, between bit casts |
@@ -97,6 +98,10 @@ mod rewrites;
 mod types;
 mod writer;
 
+pub(crate) use atomics::atomic_ptx;
+pub(crate) use calls::{PREDICATE, PREDICATE_END};
+pub(crate) use functions::is_known_convention;
+pub(crate) use refusal::TOOL;
 pub(crate) use writer::foreign_layout;
 
 /// Options for the legacy writer.

@@ -6,6 +6,7 @@ use super::constants::is_pointer;
 use super::llvm::{Shape, Value};
 use super::refusal::{Written, refuse};
 use super::types::mangled;
+use crate::nvvm::assembly::{self, Effect};
 
 /// Intrinsics that libNVVM 13.0 knows with the same types and meaning, according to the PTX that it
 /// generates for each. Braces list alternatives.
@@ -47,70 +48,6 @@ const KNOWN: [&str; 35] = [
     "{i,ll,ui,ull}2f.{rm,rn,rp,rz}",
 ];
 
-/// The side effects of a piece of assembly.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// Nothing.
-    Pure,
-    /// Its result depends on when it runs, or on which threads run it.
-    Bound,
-    /// It also orders memory accesses.
-    Memory,
-}
-use Effect::{Bound, Memory, Pure};
-
-/// PTX for the intrinsics that libNVVM would call as unknown functions: `$0` is the result, if
-/// there is one, followed by the operands.
-const ASSEMBLY: [(&str, &str, Effect); 47] = [
-    ("activemask", "activemask.b32 $0;", Bound),
-    ("barrier.cluster.arrive", "barrier.cluster.arrive;", Memory),
-    ("barrier.cluster.arrive.aligned", "barrier.cluster.arrive.aligned;", Memory),
-    ("barrier.cluster.arrive.relaxed", "barrier.cluster.arrive.relaxed;", Memory),
-    ("barrier.cluster.arrive.relaxed.aligned", "barrier.cluster.arrive.relaxed.aligned;", Memory),
-    ("barrier.cluster.wait", "barrier.cluster.wait;", Memory),
-    ("barrier.cluster.wait.aligned", "barrier.cluster.wait.aligned;", Memory),
-    ("barrier.cta.arrive.aligned.count", "barrier.arrive.aligned $0, $1;", Memory),
-    ("barrier.cta.arrive.count", "barrier.arrive $0, $1;", Memory),
-    ("barrier.cta.sync.aligned.count", "barrier.sync.aligned $0, $1;", Memory),
-    ("div.full", "div.full.f32 $0, $1, $2;", Pure),
-    ("div.full.ftz", "div.full.ftz.f32 $0, $1, $2;", Pure),
-    ("fence.sc.cluster", "fence.sc.cluster;", Memory),
-    ("fshl.clamp", "shf.l.clamp.b32 $0, $2, $1, $3;", Pure),
-    ("fshr.clamp", "shf.r.clamp.b32 $0, $2, $1, $3;", Pure),
-    ("griddepcontrol.launch.dependents", "griddepcontrol.launch_dependents;", Memory),
-    ("griddepcontrol.wait", "griddepcontrol.wait;", Memory),
-    ("idp4a.s.s", "dp4a.s32.s32 $0, $1, $2, $3;", Pure),
-    ("idp4a.s.u", "dp4a.s32.u32 $0, $1, $2, $3;", Pure),
-    ("idp4a.u.s", "dp4a.u32.s32 $0, $1, $2, $3;", Pure),
-    ("idp4a.u.u", "dp4a.u32.u32 $0, $1, $2, $3;", Pure),
-    ("nanosleep", "nanosleep.u32 $0;", Bound),
-    ("rcp.approx.ftz.f", "rcp.approx.ftz.f32 $0, $1;", Pure),
-    ("read.ptx.sreg.aggr_smem_size", "mov.u32 $0, %aggr_smem_size;", Pure),
-    ("read.ptx.sreg.cluster.ctaid.x", "mov.u32 $0, %cluster_ctaid.x;", Pure),
-    ("read.ptx.sreg.cluster.ctaid.y", "mov.u32 $0, %cluster_ctaid.y;", Pure),
-    ("read.ptx.sreg.cluster.ctaid.z", "mov.u32 $0, %cluster_ctaid.z;", Pure),
-    ("read.ptx.sreg.cluster.ctarank", "mov.u32 $0, %cluster_ctarank;", Pure),
-    ("read.ptx.sreg.cluster.nctaid.x", "mov.u32 $0, %cluster_nctaid.x;", Pure),
-    ("read.ptx.sreg.cluster.nctaid.y", "mov.u32 $0, %cluster_nctaid.y;", Pure),
-    ("read.ptx.sreg.cluster.nctaid.z", "mov.u32 $0, %cluster_nctaid.z;", Pure),
-    ("read.ptx.sreg.cluster.nctarank", "mov.u32 $0, %cluster_nctarank;", Pure),
-    ("read.ptx.sreg.clusterid.x", "mov.u32 $0, %clusterid.x;", Pure),
-    ("read.ptx.sreg.dynamic_smem_size", "mov.u32 $0, %dynamic_smem_size;", Pure),
-    ("read.ptx.sreg.globaltimer", "mov.u64 $0, %globaltimer;", Bound),
-    ("read.ptx.sreg.globaltimer.lo", "mov.u32 $0, %globaltimer_lo;", Bound),
-    ("read.ptx.sreg.nclusterid.x", "mov.u32 $0, %nclusterid.x;", Pure),
-    ("read.ptx.sreg.total_smem_size", "mov.u32 $0, %total_smem_size;", Pure),
-    ("redux.sync.add", "redux.sync.add.s32 $0, $1, $2;", Bound),
-    ("redux.sync.and", "redux.sync.and.b32 $0, $1, $2;", Bound),
-    ("redux.sync.max", "redux.sync.max.s32 $0, $1, $2;", Bound),
-    ("redux.sync.min", "redux.sync.min.s32 $0, $1, $2;", Bound),
-    ("redux.sync.or", "redux.sync.or.b32 $0, $1, $2;", Bound),
-    ("redux.sync.umax", "redux.sync.max.u32 $0, $1, $2;", Bound),
-    ("redux.sync.umin", "redux.sync.min.u32 $0, $1, $2;", Bound),
-    ("redux.sync.xor", "redux.sync.xor.b32 $0, $1, $2;", Bound),
-    ("rsqrt.approx.ftz.d", "rsqrt.approx.ftz.f64 $0, $1;", Pure),
-];
-
 /// The modes of `llvm.nvvm.shfl.sync.i32`, which also returns the predicate (NVVM IR Specification,
 /// "Data Movement").
 const SHUFFLES: [&str; 4] = ["idx", "up", "down", "bfly"];
@@ -122,8 +59,8 @@ impl<'m> Body<'_, 'm, '_> {
         if KNOWN.iter().any(|pattern| fits(pattern, name)) {
             return self.known(value, full_name);
         }
-        if let Some((_, ptx, effect)) = ASSEMBLY.iter().find(|(known, ..)| *known == name) {
-            return self.assembly(value, ptx, *effect);
+        if let Some((ptx, effect)) = assembly::of(name) {
+            return self.assembly(value, &ptx, effect);
         }
         if let Some(barrier) = name.strip_prefix("barrier.cta.") {
             return self.barrier(value, barrier);
@@ -163,35 +100,16 @@ impl<'m> Body<'_, 'm, '_> {
                 let words = self.call_words(value)?;
                 let call = self.declared_call("llvm.nvvm.barrier0", "void", &[]);
                 self.line(format!("{call}{words}"));
-                return Ok(());
+                Ok(())
             }
-            "sync.aligned.all" => return self.known(value, "llvm.nvvm.barrier.n"),
-            "sync.all" => return self.known(value, "llvm.nvvm.barrier.sync"),
-            "sync.count" => return self.known(value, "llvm.nvvm.barrier.sync.cnt"),
-            _ => {}
+            "sync.aligned.all" => self.known(value, "llvm.nvvm.barrier.n"),
+            "sync.all" => self.known(value, "llvm.nvvm.barrier.sync"),
+            "sync.count" => self.known(value, "llvm.nvvm.barrier.sync.cnt"),
+            _ => refuse(
+                format!("libNVVM's legacy dialect has no `llvm.nvvm.barrier.cta.{name}`"),
+                "use inline PTX",
+            ),
         }
-        // `red`, the operation, optionally `aligned`, and whether a thread count is given.
-        let parts: Vec<&str> = name.split('.').collect();
-        let (operation, aligned, counted) = match parts[..] {
-            ["red", operation, "aligned", all] => (operation, ".aligned", all == "count"),
-            ["red", operation, all] => (operation, "", all == "count"),
-            _ => {
-                return refuse(
-                    format!("libNVVM's legacy dialect has no `llvm.nvvm.barrier.cta.{name}`"),
-                    "use inline PTX",
-                );
-            }
-        };
-        let (threads, predicate) = if counted { (", $2", "$3") } else { ("", "$2") };
-        let (ty, result, after) = match operation {
-            "popc" => ("u32", "$0", ""),
-            _ => ("pred", "q", " selp.u32 $0, 1, 0, q;"),
-        };
-        let ptx = format!(
-            "{{ .reg .pred p, q; setp.ne.u32 p, {predicate}, 0; \
-             barrier.red.{operation}{aligned}.{ty} {result}, $1{threads}, p;{after} }}"
-        );
-        self.assembly(value, &ptx, Memory)
     }
 
     /// `llvm.nvvm.atomic.*.gen.*`, whose names in LLVM 7 end in the type and the pointer to it.
@@ -279,12 +197,12 @@ impl<'m> Body<'_, 'm, '_> {
             });
             arguments.push(typed.to_string());
         }
-        if effect == Memory {
+        if effect == Effect::Memory {
             constraints.push("~{memory}".to_owned());
         }
-        let effects = if effect == Pure { "" } else { " sideeffect" };
+        let effects = if effect == Effect::Pure { "" } else { " sideeffect" };
         let mut words = self.call_words(value)?;
-        if effect != Pure && !words.contains("convergent") {
+        if effect != Effect::Pure && !words.contains("convergent") {
             words.push_str(" convergent");
         }
         let text = format!(

@@ -4,7 +4,7 @@
 use crate::error::Error;
 
 /// The tool's name in [`Error::Tool`].
-const TOOL: &str = "legacy dialect writer";
+pub(crate) const TOOL: &str = "legacy dialect writer";
 
 /// A construct that LLVM 7 or libNVVM's legacy dialect cannot express.
 #[derive(Debug)]

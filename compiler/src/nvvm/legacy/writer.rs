@@ -123,6 +123,13 @@ impl<'m, 'o> Writer<'m, 'o> {
     /// Writes the whole text.
     pub(super) fn write(mut self) -> Result<String> {
         self.check_module().map_err(|refusal| refusal.at("the module", ""))?;
+        if let Some(alias) = self.module.aliases().first() {
+            let refusal: Written<()> = refuse(
+                "libNVVM drops aliases of variables, and ptxas rejects its output for aliases of functions",
+                "use the aliased symbol",
+            );
+            refusal.map_err(|refusal| at_global(refusal, "the alias", *alias))?;
+        }
         self.check_names()?;
         self.check_debug_info()?;
         let mut globals = Vec::new();
@@ -181,15 +188,6 @@ impl<'m, 'o> Writer<'m, 'o> {
             return refuse(
                 "libNVVM ignores assembly outside functions (`module asm`)",
                 "put it into a function",
-            );
-        }
-        if let Some(alias) = self.module.aliases().first() {
-            return refuse(
-                format!(
-                    "libNVVM drops aliases of variables, and ptxas rejects its output for aliases of functions: {}",
-                    alias.print()
-                ),
-                "use the aliased symbol",
             );
         }
         if let Some(resolver) = self.module.resolvers().first() {

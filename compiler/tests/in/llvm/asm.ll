@@ -26,3 +26,11 @@ define i32 @through_pointers(ptr %f, i32 %x, ptr %where) {
 declare i32 @other(i32)
 
 attributes #0 = { convergent nounwind }
+
+; Predicates, as Triton passes them.
+define void @predicates(ptr addrspace(1) %p, i32 %x, i1 %c) {
+  call void asm sideeffect "@$2 st.global.u32 [ $0 + 0 ], $1;", "l,r,b"(ptr addrspace(1) %p, i32 %x, i1 %c)
+  %r = call i32 asm sideeffect "mov.u32 $0, 0;\0A\09@!$2 ld.global.u32 $0, [$1];", "=r,l,b"(ptr addrspace(1) %p, i1 %c)
+  store i32 %r, ptr addrspace(1) %p
+  ret void
+}

@@ -138,6 +138,12 @@ impl<'m> Value<'m> {
         unsafe { LLVMGetVolatile(self.0) != 0 }
     }
 
+    /// Whether it is an atomic operation, an atomic access or a fence.
+    pub(crate) fn is_atomic(self) -> bool {
+        // SAFETY: only called for instructions.
+        unsafe { LLVMIsAtomic(self.0) != 0 }
+    }
+
     /// The ordering of a `load`, `store`, `fence` or `atomicrmw`.
     pub(crate) fn ordering(self) -> LLVMAtomicOrdering {
         // SAFETY: only called for those.

@@ -1,5 +1,6 @@
 //! The code of one function, emitted block by block.
 
+use super::declared::Declared;
 use super::handles::{Counts, Foreign, Handles, Owners};
 use super::{is_inside, nests_too_deep, variable};
 use crate::ir::build::BodyBuilder;
@@ -102,12 +103,14 @@ impl Body {
     /// The first mistake and its position.
     pub(super) fn mistake(
         &self,
+        declared: Declared,
         kernels: &[Kernel],
         sources: &SourceMap,
         owners: &Owners,
     ) -> Option<(String, Span)> {
         if let Some((mistake, span)) = &self.mistake {
-            return Some((mistake.message(kernels, sources, owners), *span));
+            let kernel = |id| kernels.get(declared.kernel(id).index());
+            return Some((mistake.message(kernel, sources, owners), *span));
         }
         if self.builder.is_live() {
             let message = "its last block has no end; call `end`, `give`, `jump` or `branch`";
@@ -491,14 +494,19 @@ impl Body {
 }
 
 impl Mistake {
-    fn message(&self, kernels: &[Kernel], sources: &SourceMap, owners: &Owners) -> String {
+    fn message<'k>(
+        &self,
+        kernel_of: impl Fn(KernelId) -> Option<&'k Kernel>,
+        sources: &SourceMap,
+        owners: &Owners,
+    ) -> String {
         match self {
             Mistake::Foreign(foreign) => foreign.message(owners),
             Mistake::Deep => nests_too_deep("a type"),
             Mistake::Blocks(message) => (*message).into(),
             Mistake::Lost { what, end, ended } => {
                 let what = match what {
-                    Lost::Launch(kernel) => match kernels.get(kernel.index()) {
+                    Lost::Launch(kernel) => match kernel_of(*kernel) {
                         Some(kernel) => format!("a launch of `{}`", kernel.name),
                         None => "a launch".into(),
                     },

@@ -3,6 +3,7 @@
 mod nesting;
 mod owners;
 mod pointers;
+mod programs;
 
 use super::{Body, Error, Geometry, ProgramBuilder, read};
 use crate::diagnostics::{Diagnostic, ids};

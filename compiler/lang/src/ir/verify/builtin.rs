@@ -1,6 +1,6 @@
 //! Checks the arguments and results of built-in operations against [`crate::builtins`].
 
-use super::{Checked, FunctionVerifier, require};
+use super::{Checked, FunctionVerifier, missing, require};
 use crate::builtins::{Builtin, Lowering, Memory, Properties, TypePattern, bitcast_supports};
 use crate::ir::{GlobalId, Init, Space};
 use crate::types::{Scalar, Type};
@@ -101,7 +101,7 @@ impl FunctionVerifier<'_> {
             return Err("`printf` without a format".into());
         };
         let Some(global) = self.module.globals.get(id.index()) else {
-            return Err(format!("global {} does not exist", id.0));
+            return Err(missing("global variable", id.0));
         };
         let ends = matches!(&global.init, Init::Bytes(bytes) if bytes.last() == Some(&0));
         let is_bytes =

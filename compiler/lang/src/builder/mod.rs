@@ -53,7 +53,7 @@ use crate::ir::{
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
-use crate::source::{FileId, Known, SourceMap, Span};
+use crate::source::{FileId, Known, SourceMap, Span, wrong_file_name};
 use crate::types::nesting::{MAX_NESTING, cut, is_too_deep};
 use crate::types::{Struct, Structs, Type};
 
@@ -98,7 +98,8 @@ pub struct ProgramBuilder {
 
 impl ProgramBuilder {
     /// A program whose first source file has that name and text. Messages and reports of lost launches show its lines. The
-    /// text is in a language of your own: `#line`, which Gridlet has, means nothing in it.
+    /// text is in a language of your own: `#line`, which Gridlet has, means nothing in it. A name without a file at its end, or with
+    /// quotation marks or control characters, is an error of [`ProgramBuilder::finish`], because tools cannot read it.
     pub fn new(name: &str, text: &str) -> Self {
         let mut sources = SourceMap::default();
         sources.add_known(name, text, Known::Text);
@@ -521,6 +522,10 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
 
 /// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
 fn complete(mut module: Module) -> Result<Checked> {
+    let files = module.sources.files();
+    if let Some(wrong) = files.iter().find_map(|file| wrong_file_name(&file.name)) {
+        return Err(yours(wrong));
+    }
     if let Some((span, wrong)) = names::of_module(&module) {
         return Err(yours_at(&module.sources, span, &wrong));
     }

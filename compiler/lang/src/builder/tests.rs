@@ -442,6 +442,28 @@ fn mistakes_name_their_position() {
     insta::assert_snapshot!(seen);
 }
 
+#[test]
+fn source_files_have_names_that_tools_read() {
+    let named = |first: &str, other: &str| {
+        let mut program = ProgramBuilder::new(first, "k\n");
+        program.source(other, "f\n");
+        program.finish().map(|_| ()).map_err(|error| error.to_string())
+    };
+    let wrong = |name: &str| {
+        format!(
+            "your module: {name:?} cannot be the name of a source file: give one with a file at its end, and without quotation \
+             marks, line breaks and other control characters"
+        )
+    };
+    for name in ["", "models/", "..", "a\"b", "a\nb", "a\0b"] {
+        assert_eq!(named(name, "b.toy"), Err(wrong(name)));
+        assert_eq!(named("a.toy", name), Err(wrong(name)));
+    }
+    assert_eq!(named("models/ä b.toy", "b.toy"), Ok(()));
+    let error = read("models/", "launches symbolic\n").unwrap_err().to_string();
+    assert_eq!(error, wrong("models/"));
+}
+
 /// What may be right is not refused.
 #[test]
 fn pointers_of_unknown_origin_are_no_mistakes() {

@@ -154,6 +154,25 @@ fn mistakes_of_the_caller_are_the_callers() {
 }
 
 #[test]
+fn failed_assertions_are_found_at_their_line() {
+    let mut program = ProgramBuilder::new("a.toy", "k\nassert\n");
+    let line = program.at(1);
+    let kernel = program.kernel("k", &[("out", Type::pointer_mut(Type::U32))], line);
+    let mut body = Body::new(line);
+    let number = body.load(Body::parameter(0), Type::U32);
+    body.at(program.at(2));
+    for (is_one, message) in [(false, "out is 0"), (true, "out is 1")] {
+        let wanted = body.number(is_one.into());
+        let equal = body.binary(BinaryOp::Eq, number.clone(), wanted, Type::BOOL);
+        program.assert(&mut body, equal, message, "k");
+    }
+    body.end();
+    program.define(kernel, body);
+    let failed = checked(program, |out| vec![out]).unwrap_err();
+    assert!(failed.contains("error[trap]") && failed.contains("a.toy:2"), "{failed}");
+}
+
+#[test]
 fn findings_are_in_the_right_one_of_many_files() {
     let mut program = ProgramBuilder::new("a.toy", "k\n");
     let files: Vec<FileId> =

@@ -3,6 +3,7 @@
 use super::declared::Declared;
 use super::handles::{Counts, Foreign, Handles, Owners};
 use super::{is_inside, nests_too_deep, variable};
+use crate::builtins::Builtin;
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
     BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstId, InstKind, Kernel,
@@ -66,7 +67,7 @@ struct End {
 
 /// The code of a function, emitted block by block at the positions that [`Body::at`] sets.
 ///
-/// [`Body::jump`], [`Body::branch`], [`Body::end`] and [`Body::give`] end the open block, and [`Body::place`] begins the next
+/// [`Body::jump`], [`Body::branch`], [`Body::end`], [`Body::give`] and [`Body::trap`] end the open block, and [`Body::place`] begins the next
 /// one. Code between them, which no block would hold, is an error. Code of a block to which no jump leads never runs, and is
 /// left out. A block is placed after the first jump to it, so a loop's head comes before its body.
 ///
@@ -433,6 +434,36 @@ impl Body {
             && self.ends("branch")
         {
             self.builder.branch(condition, then, otherwise);
+        }
+    }
+
+    /// As [`Body::branch`], to blocks that the caller does not see. Whether a block was open.
+    pub(super) fn branch_inside(
+        &mut self,
+        what: &'static str,
+        mut condition: Operand,
+        then: BlockId,
+        otherwise: BlockId,
+    ) -> bool {
+        self.take(&mut condition);
+        let was_open = self.ends(what);
+        if was_open {
+            self.builder.branch(condition, then, otherwise);
+        }
+        was_open
+    }
+
+    /// Begins a block that the caller does not see.
+    pub(super) fn place_inside(&mut self, block: BlockId) {
+        self.builder.place(block);
+        self.ended = None;
+    }
+
+    /// Ends the open block with a built-in that does not return.
+    pub(super) fn fail(&mut self, end: &'static str, builtin: Builtin, arguments: Vec<Operand>) {
+        self.emit(InstKind::Builtin { builtin, arguments, format: None }, Type::Unit);
+        if self.ends(end) {
+            self.builder.terminate(Terminator::Unreachable);
         }
     }
 

@@ -35,7 +35,9 @@ mod declared;
 mod dropped;
 mod handles;
 mod names;
+mod texts;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use body::{Body, Geometry};
@@ -86,6 +88,8 @@ pub struct ProgramBuilder {
     sources: SourceMap,
     structs: Structs,
     globals: Vec<Global>,
+    /// The indices of the variables with constant texts.
+    texts: BTreeMap<Vec<u8>, usize>,
     drafts: Vec<Draft>,
     /// The code of each draft.
     bodies: Vec<Option<Body>>,
@@ -109,6 +113,7 @@ impl ProgramBuilder {
             sources,
             structs: handles.structs(),
             globals: vec![],
+            texts: BTreeMap::new(),
             drafts: vec![],
             bodies: vec![],
             kernels: vec![],

@@ -4,6 +4,7 @@ mod nesting;
 mod owners;
 mod pointers;
 mod programs;
+mod texts;
 
 use super::{Body, Error, Geometry, ProgramBuilder, read};
 use crate::diagnostics::{Diagnostic, ids};

@@ -26,6 +26,7 @@ mod check;
 mod complete;
 mod declare;
 mod depth;
+mod effects;
 mod empty;
 mod files;
 mod held;

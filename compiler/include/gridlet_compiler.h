@@ -3,7 +3,7 @@
 // Each function that can fail returns a gridlet_compile_status; gridlet_compile_error describes the last failure on the
 // calling thread. A handle may be used on several threads at once, except while a function changes or frees it: the
 // parameters that are not const say which. Handles do not depend on each other and may be freed in any order. Freeing NULL
-// does nothing; other functions refuse it.
+// does nothing; other functions refuse it. LLVM needs a stack of at least 1 MiB on the calling thread.
 
 #ifndef GRIDLET_COMPILER_H
 #define GRIDLET_COMPILER_H

@@ -81,7 +81,7 @@ impl Draft {
 /// A program under construction.
 ///
 /// The ids of kernels, functions and structs, and the addresses of variables, belong to the program that declared them. Their
-/// numbers differ from those of other programs, and from those in the finished [`Module`](crate::ir::Module).
+/// numbers differ from those of other programs, and from those in the finished [`Module`].
 pub struct ProgramBuilder {
     /// The numbers of what it declares.
     handles: Handles,

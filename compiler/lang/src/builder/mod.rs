@@ -364,7 +364,7 @@ impl ProgramBuilder {
     /// # Errors
     /// [`Error::Invalid`], with file and line of the caller's source where they are known, if the program breaks a rule of
     /// [`crate::ir`], a name is reserved, used twice or not one of letters, digits and `_`, a body is missing or given twice,
-    /// a value or a block of another function or a declaration of another program is used, a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large or nest too deep, a launch has a
+    /// it has no kernel, a value or a block of another function or a declaration of another program is used, a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large or nest too deep, a launch has a
     /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
     /// memory, which a child grid cannot reach.
     pub fn finish(mut self) -> Result<Checked> {
@@ -537,6 +537,9 @@ fn complete(mut module: Module) -> Result<Checked> {
     verify::find(&module).map_err(|broken| {
         yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
+    if module.kernels.is_empty() {
+        return Err(yours("the program has no kernel; declare one for the host to launch".into()));
+    }
     dropped::record(&mut module.functions);
     let mut wrong = impossible_launches(&module);
     wrong.extend(pointed::unreachable_arguments(&module));

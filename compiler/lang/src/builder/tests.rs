@@ -60,6 +60,15 @@ fn add_struct(program: &mut ProgramBuilder, name: &str, fields: &[&str], ty: Typ
     program.structs().add(Struct { name: name.into(), fields, span: None })
 }
 
+/// Adds a kernel, of which every program has one.
+fn add_kernel(program: &mut ProgramBuilder) {
+    let line = program.at(1);
+    let kernel = program.kernel("k", &[], line);
+    let mut body = Body::new(line);
+    body.end();
+    program.define(kernel, body);
+}
+
 fn both() -> [Operand; 2] {
     [0, 1].map(Body::parameter)
 }
@@ -448,6 +457,7 @@ fn source_files_have_names_that_tools_read() {
     let named = |first: &str, other: &str| {
         let mut program = ProgramBuilder::new(first, "k\n");
         program.source(other, "f\n");
+        add_kernel(&mut program);
         program.finish().map(|_| ()).map_err(|error| error.to_string())
     };
     let wrong = |name: &str| {
@@ -463,6 +473,15 @@ fn source_files_have_names_that_tools_read() {
     assert_eq!(named("models/ä b.toy", "b.toy"), Ok(()));
     let error = read("models/", "launches symbolic\n").unwrap_err().to_string();
     assert_eq!(error, wrong("models/"));
+}
+
+#[test]
+fn programs_without_kernels_are_refused() {
+    let program = ProgramBuilder::new("a.toy", "");
+    let errors = [program.finish(), read("a.toy", "launches symbolic\n")];
+    for error in errors.map(|result| result.unwrap_err().to_string()) {
+        assert!(error.starts_with("your module: the program has no kernel"), "{error}");
+    }
 }
 
 /// What may be right is not refused.

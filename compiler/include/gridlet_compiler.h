@@ -3,7 +3,7 @@
 // Each function that can fail returns a gridlet_compile_status; gridlet_compile_error describes the last failure on the
 // calling thread. A handle may be used on several threads at once, except while a function changes or frees it: the
 // parameters that are not const say which. Handles do not depend on each other and may be freed in any order. Freeing NULL
-// does nothing; other functions refuse it.
+// does nothing; other functions refuse it. LLVM needs a stack of at least 1 MiB on the calling thread.
 
 #ifndef GRIDLET_COMPILER_H
 #define GRIDLET_COMPILER_H
@@ -229,93 +229,6 @@ const struct gridlet_diagnostic *gridlet_diagnostics_get(const struct gridlet_di
 // # Safety
 // `diagnostics` must be NULL, or diagnostics that are not used again.
 void gridlet_diagnostics_free(struct gridlet_diagnostics *diagnostics);
-
-// Creates the default options of `gridlet build`: target sm_90, optimised.
-//
-// # Safety
-// `options` must have room for a pointer.
-enum gridlet_compile_status gridlet_options_create(struct gridlet_options **options);
-
-// Frees options.
-//
-// # Safety
-// `options` must be NULL, or options that are not used again.
-void gridlet_options_free(struct gridlet_options *options);
-
-// Adds a target: `sm_75` and later, or `cpu`. Without any, the target is `sm_90`.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere; `name` must be a string.
-enum gridlet_compile_status gridlet_options_add_target(struct gridlet_options *options,
-                                                       const char *name);
-
-// Adds a kernel with const parameters to compile for these constants, as `k::<8>`, in addition to the instances that the program
-// launches.
-//
-// # Safety
-// As for `gridlet_options_add_target`.
-enum gridlet_compile_status gridlet_options_add_instance(struct gridlet_options *options,
-                                                         const char *name);
-
-// Sets how kernels launch kernels on GPUs: `auto` (the default), `cdp` or `resident`.
-//
-// # Safety
-// As for `gridlet_options_add_target`.
-enum gridlet_compile_status gridlet_options_set_launch(struct gridlet_options *options,
-                                                       const char *name);
-
-// Sets the dialect of NVVM IR: `auto` (the default, which follows the target), `legacy` or `modern`.
-//
-// # Safety
-// As for `gridlet_options_add_target`.
-enum gridlet_compile_status gridlet_options_set_dialect(struct gridlet_options *options,
-                                                        const char *name);
-
-// Sets the compiler to PTX: `libnvvm` (the default) or `nvptx`.
-//
-// # Safety
-// As for `gridlet_options_add_target`.
-enum gridlet_compile_status gridlet_options_set_backend(struct gridlet_options *options,
-                                                        const char *name);
-
-// Sets whether to optimise, which is the default.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere.
-enum gridlet_compile_status gridlet_options_set_optimize(struct gridlet_options *options, int on);
-
-// Sets whether `f32` is computed on GPUs as with nvcc's `-use_fast_math`: faster and less exact.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere.
-enum gridlet_compile_status gridlet_options_set_fast_math(struct gridlet_options *options, int on);
-
-// Sets whether kernels record statistics of their run.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere.
-enum gridlet_compile_status gridlet_options_set_statistics(struct gridlet_options *options, int on);
-
-// Sets whether images for the CPU device report races, wrong accesses and waits.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere.
-enum gridlet_compile_status gridlet_options_set_check(struct gridlet_options *options, int on);
-
-// Sets whether images for the CPU device may use every feature of this machine's processor. They then run only on processors that
-// have them too.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere.
-enum gridlet_compile_status gridlet_options_set_native(struct gridlet_options *options,
-                                                       int on);
-
-// Sets whether images have line tables, for debuggers and profilers, and variables: for GPUs only without optimisation.
-//
-// # Safety
-// `options` must be alive and not in use elsewhere.
-enum gridlet_compile_status gridlet_options_set_debug_lines(struct gridlet_options *options,
-                                                            int on);
 
 // Creates the default options of `gridlet build`: target sm_90, optimised.
 //

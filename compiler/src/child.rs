@@ -22,7 +22,7 @@ pub(crate) enum Limits {
         expect(dead_code, reason = "only LLVM's reader is such work")
     )]
     Short,
-    /// As much as it needs.
+    /// As much as it needs: optimising a large module takes minutes, and only the caller knows how long is too long.
     Working,
 }
 

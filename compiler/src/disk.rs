@@ -39,14 +39,12 @@ impl Files for Disk {
 /// # Errors
 /// [`Error::Invalid`] if it is not a file, [`Error::Io`] if it cannot be read.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
-    let failed = |source| Error::Io { path: path.to_path_buf(), source };
-    let metadata = fs::metadata(path).map_err(failed)?;
-    let what = match (metadata.is_dir(), metadata.is_file()) {
-        (true, _) => "is a folder; name a file in it",
-        (_, false) => "is not a file, but a pipe or a device; copy its contents into a file",
-        _ => return fs::read(path).map_err(failed),
-    };
-    Err(Error::Invalid(format!("{}: {what}", path.display())))
+    gridlet_artifact::read_file(path).map_err(|source| match source.kind() {
+        ErrorKind::IsADirectory | ErrorKind::Unsupported => {
+            Error::Invalid(format!("{}: {source}", path.display()))
+        }
+        _ => Error::Io { path: path.to_path_buf(), source },
+    })
 }
 
 /// The text of a source file that a message may quote: a file of text that was not changed after `until`.

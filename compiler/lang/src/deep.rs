@@ -1,7 +1,7 @@
 //! Room for deeply nested programs.
 //!
-//! The front end recurses as deeply as a program nests. [`SHALLOW`] levels fit on the stack of any thread. Work on a program
-//! that may nest deeper runs on a thread whose stack has room for [`MAX_HEIGHT`] levels.
+//! The front end recurses as deeply as a program nests, and the stack of the caller's thread may be small. So work on a program
+//! runs on a thread whose stack has room for as many levels as the program may have, up to [`MAX_HEIGHT`].
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -12,11 +12,11 @@ use crate::source::SourceMap;
 /// The limit on the nesting of a program.
 pub const MAX_HEIGHT: u16 = 10_000;
 
-/// The limit on any other thread.
+/// The limit on any other thread, and everywhere on blocks and types.
 pub const SHALLOW: u16 = 256;
 
 /// The most that a level takes is 33 KiB, in blocks, without optimisation.
-const STACK_BYTES: usize = MAX_HEIGHT as usize * (48 << 10);
+const LEVEL_BYTES: usize = 48 << 10;
 
 thread_local! {
     static LIMIT: Cell<u16> = const { Cell::new(SHALLOW) };
@@ -29,16 +29,19 @@ pub(crate) fn limit() -> u16 {
 
 /// Runs work on a program, with room for its nesting. If the system has no memory for the stack, the limit is [`SHALLOW`].
 pub(crate) fn with_room<T: Send>(sources: &SourceMap, work: impl FnOnce() -> T + Send) -> T {
-    if limit() == MAX_HEIGHT || sources.files().iter().all(|file| is_shallow(&file.text)) {
+    if limit() == MAX_HEIGHT {
         return work();
     }
+    let levels = sources.files().iter().map(|file| levels(&file.text)).max().unwrap_or(0);
+    // Types nest deeper than the text where each variable adds a level.
+    let stack = levels.clamp(SHALLOW.into(), MAX_HEIGHT.into()) * LEVEL_BYTES;
     let mut work = Some(work);
     let done = thread::scope(|scope| {
         let run = || {
             LIMIT.set(MAX_HEIGHT);
             work.take().map(|work| work())
         };
-        let builder = thread::Builder::new().name("gridlet-deep".into()).stack_size(STACK_BYTES);
+        let builder = thread::Builder::new().name("gridlet-deep".into()).stack_size(stack);
         let thread = builder.spawn_scoped(scope, run).ok()?;
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     });
@@ -49,10 +52,9 @@ pub(crate) fn with_room<T: Send>(sources: &SourceMap, work: impl FnOnce() -> T +
     }
 }
 
-/// Whether the text cannot nest deeper than [`SHALLOW`] levels: they are at most its open brackets, and the words and signs
-/// of one statement.
-fn is_shallow(text: &str) -> bool {
-    let (mut open, mut pieces, mut in_word) = (0_u32, 0_u32, false);
+/// The most levels that a text may have: they are at most its open brackets, and the words and signs of one statement.
+fn levels(text: &str) -> usize {
+    let (mut open, mut pieces, mut in_word, mut most) = (0_usize, 0, false, 0);
     for byte in text.bytes() {
         let is_word = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 128;
         if !is_word && !byte.is_ascii_whitespace() || is_word && !in_word {
@@ -67,11 +69,9 @@ fn is_shallow(text: &str) -> bool {
         if matches!(byte, b';' | b'{' | b'}') {
             pieces = 0;
         }
-        if open + pieces > u32::from(SHALLOW) {
-            return false;
-        }
+        most = most.max(open + pieces);
     }
-    true
+    most
 }
 
 #[cfg(test)]
@@ -168,8 +168,25 @@ mod tests {
 
     #[test]
     fn only_texts_that_may_nest_deep_need_room() {
-        assert!(is_shallow(&"let x = (a + b) * c;\n".repeat(1000)));
-        assert!(!is_shallow(&"(".repeat(300)) && !is_shallow(&"! ".repeat(300)));
-        assert!(!is_shallow(&"x as u32 ".repeat(100)) && !is_shallow(&"{".repeat(300)));
+        assert!(levels(&"let x = (a + b) * c;\n".repeat(1000)) < 20);
+        for deep in ["(", "! ", "x as u32 ", "{"] {
+            assert!(levels(&deep.repeat(300)) >= 300, "{deep}");
+        }
+    }
+
+    /// C's threads may have stacks of a few pages.
+    #[test]
+    fn programs_are_checked_on_threads_with_small_stacks() {
+        let ifs = |n: usize| format!("{}{}", "if x > 1 {\n".repeat(n), "}".repeat(n));
+        let blocks = format!("kernel b(x: u32) {{ {} }}\n", ifs(250));
+        let texts = KINDS.map(|(_, make)| program(&make(250)));
+        for sources in texts.into_iter().chain([SourceMap::single("b.grid", blocks)]) {
+            let run = move || {
+                let found = ids(check(sources.clone()));
+                (found, format(&sources).is_ok())
+            };
+            let thread = thread::Builder::new().stack_size(128 << 10).spawn(run).unwrap();
+            assert_eq!(thread.join().unwrap(), (vec![], true));
+        }
     }
 }

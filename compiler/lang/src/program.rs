@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::ir;
 use crate::launch::{self, LaunchOptions, LaunchStrategy};
 use crate::layout::{self, Layouts, ParamLayout};
-use crate::source::{FileId, Known, SourceMap, Span};
+use crate::source::{FileId, Known, SourceMap, Span, names_a_file};
 
 /// A program that passed all checks of the front end, with its IR and layouts.
 #[derive(Clone, Debug)]
@@ -55,6 +55,12 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 
 /// As [`check_for`], on this thread.
 fn check_here(sources: Arc<SourceMap>, wanted: &[KernelName]) -> Result<Checked> {
+    if let Some(file) = sources.files().iter().find(|file| !names_a_file(&file.name)) {
+        let name = &file.name;
+        return Err(Error::Invalid(format!(
+            "{name:?} cannot be the name of a source file: give one with a file at its end"
+        )));
+    }
     let (program, diagnostics) = check::parse_and_check_for(&sources, wanted);
     let Some(program) = program else {
         return Err(Error::Program(diagnostics));
@@ -218,6 +224,19 @@ kernel k(p: *mut u32) {
         assert!(launches[1].ends_with("; other.toy:90"), "{text}");
         assert!(text.contains("call @c.body(%0, %p)  ; line 1"), "{text}");
         ir::verify::verify(&checked.module).unwrap();
+    }
+
+    /// ptxas crashes over a folder in debug information.
+    #[test]
+    fn source_files_have_the_names_of_files() {
+        let named = |name: &str| {
+            check(SourceMap::single(name, "kernel k() {}\n")).map_err(|e| e.to_string())
+        };
+        for wrong in ["", "models/", "models/..", "."] {
+            let error = named(wrong).unwrap_err();
+            assert!(error.contains("cannot be the name of a source file"), "{error}");
+        }
+        assert!(named("models/a \"b\".grid").is_ok());
     }
 
     #[test]

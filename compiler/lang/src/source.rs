@@ -89,6 +89,22 @@ struct Directive {
 /// The most lines of a text that others are generated from.
 pub const MAX_LINES: u32 = 1_000_000;
 
+/// Whether a name ends in that of a file. ptxas crashes over the name of a folder in debug information.
+pub(crate) fn names_a_file(name: &str) -> bool {
+    !matches!(name.rsplit('/').next(), Some("" | "." | ".."))
+}
+
+/// What is wrong with the name of a source file that a compiler made up. ptxas takes a quotation mark for the end of a name.
+pub fn wrong_file_name(name: &str) -> Option<String> {
+    let is_readable = names_a_file(name) && !name.contains(|c: char| c == '"' || c.is_control());
+    (!is_readable).then(|| {
+        format!(
+            "{name:?} cannot be the name of a source file: give one with a file at its end, and without quotation marks, \
+             line breaks and other control characters"
+        )
+    })
+}
+
 /// The number and the name in a `#line` directive, if the text is one.
 pub(crate) fn line_directive(text: &str) -> Option<(u32, Option<&str>)> {
     let rest = text.trim().strip_prefix("#line")?;
@@ -99,7 +115,7 @@ pub(crate) fn line_directive(text: &str) -> Option<(u32, Option<&str>)> {
         None => (rest, None),
     };
     let line = number.strip_prefix([' ', '\t'])?.trim().parse().ok()?;
-    ((1..=MAX_LINES).contains(&line) && name != Some("")).then_some((line, name))
+    ((1..=MAX_LINES).contains(&line) && name.is_none_or(names_a_file)).then_some((line, name))
 }
 
 /// A position as an editor shows it.
@@ -424,6 +440,7 @@ mod tests {
             "#line 1 a",
             "#line 2000000",
             "#line 1 \"\"",
+            "#line 1 \"models/\"",
         ] {
             assert_eq!(line_directive(wrong), None, "{wrong}");
         }

@@ -404,8 +404,8 @@ mod tests {
             ("a:3.toy", "a_3.cpu.so"),
             ("C:\\x\\y.toy", "C__x_y.cpu.so"),
             ("a\0b\nc.toy", "a_b_c.cpu.so"),
-            ("..", "...cpu.so"),
-            ("", ".cpu.so"),
+            ("...", "...cpu.so"),
+            ("a/.toy", ".toy.cpu.so"),
             ("é.toy", "é.cpu.so"),
         ] {
             let program = check(SourceMap::single(name, "kernel k() {}")).unwrap();

@@ -7,7 +7,7 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, constructs, empty, ignored, initials, runtime, shared, sizes};
+use super::{buffers, constructs, effects, empty, ignored, initials, runtime, shared, sizes};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
@@ -148,6 +148,7 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<F
     findings.extend(ignored::variables(module));
     findings.extend(constructs::check(module, by_libnvvm));
     findings.extend(initials::check(module));
+    findings.extend(effects::check(module));
     findings.extend(empty::check(module));
     findings.extend(shared::check(module));
     findings.extend(shared::constants(module));
@@ -334,6 +335,14 @@ pub(super) fn is_approximate(call: Value<'_>) -> bool {
 pub(super) fn signatures(module: Module<'_>) -> Vec<Finding<'_>> {
     let mut findings = vec![];
     for (function, known) in runtime::declared(module) {
+        let symbol = name(function);
+        let abis = [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2];
+        if !function.is_declaration() && abis.iter().any(|abi| abi.symbol(known) == symbol) {
+            let message = format!(
+                "the module defines `{symbol}`, which CUDA's device runtime defines; only declare it, or rename yours"
+            );
+            findings.push(Finding { at: Some(function), message });
+        }
         let wrong = runtime::wrong_signature(function, known);
         findings.extend(wrong.map(|message| Finding { at: Some(function), message }));
         let other = |call: &Value<'_>| call.call_type() != function.value_type();

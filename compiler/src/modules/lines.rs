@@ -17,7 +17,7 @@ use inkwell::values::FunctionValue;
 use super::launch::yours;
 use crate::error::Result;
 use crate::nvvm::legacy::llvm;
-use gridlet_lang::source::MAX_LINES;
+use gridlet_lang::source::{MAX_LINES, wrong_file_name};
 
 /// The lines of a source file, as debug information of a module. Lost launches, findings of `--check`, errors about launches and
 /// tables of lines then name them. A source of several files needs one of these for each; a function may have lines of several.
@@ -38,16 +38,8 @@ pub(super) fn check(file: &str, line: u32) -> Result<()> {
     check_line(line)
 }
 
-/// ptxas ends in a crash for the name of a folder, and takes a quotation mark for the end of a name.
 fn check_file(name: &str) -> Result<()> {
-    let is_folder = matches!(name.rsplit('/').next(), Some("" | "." | ".."));
-    if is_folder || name.contains(|c: char| c == '"' || c.is_control()) {
-        return Err(yours(format!(
-            "{name:?} cannot be the name of a source file: give one with a file at its end, and without quotation marks, line breaks \
-             and other control characters"
-        )));
-    }
-    Ok(())
+    wrong_file_name(name).map_or(Ok(()), |wrong| Err(yours(wrong)))
 }
 
 fn check_line(line: u32) -> Result<()> {

@@ -27,6 +27,7 @@ mod complete;
 mod constructs;
 mod declare;
 mod depth;
+mod effects;
 mod empty;
 mod files;
 mod held;

@@ -351,6 +351,58 @@ fn mistakes_that_no_tool_notices_are_found() {
 }
 
 /// The position is that of the store, in the text or in the source that the module's debug information names.
+/// LLVM leaves out calls of functions that write nothing.
+#[test]
+fn launches_in_functions_that_promise_to_write_nothing_are_found() {
+    // `start` calls `outer`, which calls `inner`, which launches.
+    let nested = LAUNCH
+        .replace("define ptx_kernel void @start(ptr %p)", "define void @inner(ptr %p) #0")
+        + "define void @outer(ptr %p) #1 {\n  call void @inner(ptr %p) #2\n  ret void\n}\n\
+           define ptx_kernel void @start(ptr %p) #3 {\n  call void @outer(ptr %p)\n  ret void\n}\n";
+    let with = |attributes: [&str; 4]| {
+        let groups = attributes.iter().enumerate();
+        let groups: String =
+            groups.map(|(at, list)| format!("attributes #{at} = {{ {list} }}\n")).collect();
+        findings(&(nested.clone() + &groups), "sm_90")
+    };
+    let right = "nounwind willreturn";
+    for none in ["memory(none)", "memory(read)", "memory(argmem: readwrite)", "readnone"] {
+        let list = format!("nounwind willreturn {none}");
+        for (at, wanted) in [(0, "m.ll:8: `inner`"), (1, "`outer`"), (2, "this call of `inner`")] {
+            let mut attributes = [right; 4];
+            attributes[at] = &list;
+            let found = with(attributes);
+            let wanted = format!("{wanted} launches a kernel, but has an attribute");
+            assert!(found.contains(&wanted) && found.lines().count() == 1, "{none}: {found}");
+        }
+        // Nobody calls the kernel.
+        assert_eq!(with([right, right, right, &list]), "");
+    }
+    for some in
+        ["memory(readwrite)", "memory(inaccessiblemem: write)", "memory(write, argmem: none)"]
+    {
+        assert_eq!(with([some; 4]), "", "{some}");
+    }
+    let declared = LAUNCH
+        .replace("@cudaLaunchDeviceV2(ptr, ptr)", "@cudaLaunchDeviceV2(ptr, ptr) memory(none)");
+    assert!(
+        declared != LAUNCH
+            && findings(&declared, "sm_90").contains("`cudaLaunchDeviceV2` launches")
+    );
+}
+
+#[test]
+fn definitions_of_the_device_runtime_are_refused() {
+    let own = "define i32 @cudaLaunchDeviceV2(ptr %b, ptr %s) {\n  ret i32 0\n}\n";
+    let text = LAUNCH.replace("declare i32 @cudaLaunchDeviceV2(ptr, ptr)\n", own);
+    let wanted = "the module defines `cudaLaunchDeviceV2`, which CUDA's device runtime defines";
+    assert!(text != LAUNCH && findings(&text, "sm_90").contains(wanted));
+    let context = Context::create();
+    let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let error = own.cpu_program().err().unwrap().to_string();
+    assert!(error.contains(wanted), "{error}");
+}
+
 #[test]
 fn addresses_that_a_child_grid_cannot_reach_are_found() {
     let stores = |value: &str| {

@@ -1,9 +1,12 @@
-//! Types of other compilers' modules that nest too deep: errors instead of a stack that overflows.
+//! Types of other compilers' modules that nest too deep: errors instead of a stack that overflows. Types of programs may form a
+//! chain of any length.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 use gridlet::arch::CudaArch;
+use gridlet::compile::{CpuOptions, check, cpu_llvm, cpu_object};
 use gridlet::modules::{Launch, Launches, Own, new_kernel};
+use gridlet::source::SourceMap;
 use inkwell::context::Context;
 use inkwell::types::{BasicType as _, BasicTypeEnum};
 
@@ -71,4 +74,33 @@ fn text_with_deep_types_is_refused_at_its_line() {
     let error = Own::read(&context, "a.ll", text.as_bytes()).err().unwrap().to_string();
     let said = "a.ll:505: this type has more than 500 others inside each other";
     assert!(error.contains(said), "{error}");
+}
+
+/// Structs that each point to the one before; `kernel` has pointers to some of them, in this order.
+fn chain(length: usize, variables: impl Iterator<Item = usize>) -> String {
+    let structs = (1..length).map(|at| format!("struct S{at} {{ next: *mut S{} }}\n", at - 1));
+    let variables = variables.map(|at| format!("let v{at} = p as *mut S{at};\n"));
+    let (structs, variables): (String, String) = (structs.collect(), variables.collect());
+    format!("struct S0 {{ a: u32 }}\n{structs}kernel k(p: *mut u8) {{\n{variables}}}\n")
+}
+
+#[test]
+fn structs_in_chains_of_any_length_have_debug_information() {
+    let options = CpuOptions::default().with_optimize(false).with_debug_lines(true);
+    let last = 19_999;
+    let programs = [
+        ("the last", chain(last + 1, std::iter::once(last)), 1),
+        // No description needs more than the one before, but LLVM may begin with the last.
+        ("the first to the last", chain(4_000, 0..4_000), 3_500),
+        ("the last to the first", chain(4_000, (0..4_000).rev()), 3_500),
+    ];
+    for (what, text, declared) in programs {
+        let checked = check(SourceMap::single("chain.grid", text)).expect(what);
+        let module = cpu_llvm(&checked, &options).expect(what);
+        let types = module.lines().filter(|line| line.contains("name: \"S"));
+        let (declarations, others): (Vec<_>, Vec<_>) =
+            types.partition(|line| line.contains("DIFlagFwdDecl"));
+        assert_eq!((declarations.len(), others.len()), (declared, 500), "{what}");
+        cpu_object(&checked, &options).expect(what);
+    }
 }

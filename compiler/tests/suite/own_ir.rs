@@ -80,54 +80,54 @@ fn kernels_can_compute_with_fast_mathematics() {
 
 #[test]
 fn mistakes_of_the_caller_are_the_callers() {
-    type Build<'a> = &'a dyn Fn(&mut Body);
+    type Build<'a> = &'a dyn Fn(&mut Body, KernelId);
     let nowhere = Span::new(FileId(7), 0..1);
     let finish = |name: &str, build: Build<'_>| {
         let mut program = ProgramBuilder::new("a.toy", "k\n");
         let span = program.line(program.first_file(), 1);
         let kernel = program.kernel(name, &[("p", Type::pointer_mut(Type::U32))], span);
         let mut body = Body::new(span);
-        build(&mut body);
+        build(&mut body, kernel);
         program.define(kernel, body);
         program.finish().unwrap_err().to_string()
     };
-    let wrong_type = |body: &mut Body| {
+    let wrong_type = |body: &mut Body, _: KernelId| {
         let one = body.number(1);
         body.binary(BinaryOp::Add, Body::parameter(0), one, Type::U32);
         body.end();
     };
-    let no_parameter = |body: &mut Body| {
+    let no_parameter = |body: &mut Body, _: KernelId| {
         body.load(Body::parameter(9), Type::U32);
         body.end();
     };
-    let no_slot = |body: &mut Body| {
+    let no_slot = |body: &mut Body, _: KernelId| {
         body.emit(InstKind::Load(Operand::Slot(gridlet::ir::SlotId(4))), Type::U32);
         body.end();
     };
-    let foreign_block = |body: &mut Body| body.jump(gridlet::ir::BlockId(40));
-    let twice = |body: &mut Body| {
+    let foreign_block = |body: &mut Body, _: KernelId| body.jump(gridlet::ir::BlockId(40));
+    let twice = |body: &mut Body, _: KernelId| {
         let block = body.block();
         body.jump(block);
         body.place(block);
         body.end();
         body.place(block);
     };
-    let no_position = |body: &mut Body| {
+    let no_position = |body: &mut Body, _: KernelId| {
         body.at(nowhere).load(Body::parameter(0), Type::U32);
         body.end();
     };
-    let no_blocks = |body: &mut Body| {
+    let no_blocks = |body: &mut Body, kernel| {
         let (blocks, threads) = (body.number(0), body.number(1));
-        body.launch(KernelId(0), &[blocks], &[threads], &[Body::parameter(0)]);
+        body.launch(kernel, &[blocks], &[threads], &[Body::parameter(0)]);
         body.end();
     };
-    let many_threads = |body: &mut Body| {
+    let many_threads = |body: &mut Body, kernel| {
         let (blocks, threads) = (body.number(1), body.number(33));
-        body.launch(KernelId(0), &[blocks], &[threads.clone(), threads], &[Body::parameter(0)]);
+        body.launch(kernel, &[blocks], &[threads.clone(), threads], &[Body::parameter(0)]);
         body.end();
     };
     let large = Type::Array(Box::new(Type::U32), 1 << 40);
-    let too_large = |body: &mut Body| {
+    let too_large = |body: &mut Body, _: KernelId| {
         body.local("a", large.clone());
         body.end();
     };
@@ -141,8 +141,8 @@ fn mistakes_of_the_caller_are_the_callers() {
         ("k", &foreign_block),
         ("k", &twice),
         ("k", &no_position),
-        ("k", &|_| ()),
-        ("__k", &|body| body.end()),
+        ("k", &|_, _| ()),
+        ("__k", &|body, _| body.end()),
     ];
     let mut seen = String::new();
     for (name, build) in cases {
@@ -151,6 +151,25 @@ fn mistakes_of_the_caller_are_the_callers() {
         seen.push_str(&format!("{error}\n"));
     }
     insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn failed_assertions_are_found_at_their_line() {
+    let mut program = ProgramBuilder::new("a.toy", "k\nassert\n");
+    let line = program.at(1);
+    let kernel = program.kernel("k", &[("out", Type::pointer_mut(Type::U32))], line);
+    let mut body = Body::new(line);
+    let number = body.load(Body::parameter(0), Type::U32);
+    body.at(program.at(2));
+    for (is_one, message) in [(false, "out is 0"), (true, "out is 1")] {
+        let wanted = body.number(is_one.into());
+        let equal = body.binary(BinaryOp::Eq, number.clone(), wanted, Type::BOOL);
+        program.assert(&mut body, equal, message, "k");
+    }
+    body.end();
+    program.define(kernel, body);
+    let failed = checked(program, |out| vec![out]).unwrap_err();
+    assert!(failed.contains("error[trap]") && failed.contains("a.toy:2"), "{failed}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The code of one function, emitted block by block.
 
+use super::declared::Declared;
 use super::handles::{Counts, Foreign, Handles, Owners};
 use super::{is_inside, nests_too_deep, variable};
+use crate::builtins::Builtin;
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
     BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstId, InstKind, Kernel,
@@ -65,7 +67,7 @@ struct End {
 
 /// The code of a function, emitted block by block at the positions that [`Body::at`] sets.
 ///
-/// [`Body::jump`], [`Body::branch`], [`Body::end`] and [`Body::give`] end the open block, and [`Body::place`] begins the next
+/// [`Body::jump`], [`Body::branch`], [`Body::end`], [`Body::give`] and [`Body::trap`] end the open block, and [`Body::place`] begins the next
 /// one. Code between them, which no block would hold, is an error. Code of a block to which no jump leads never runs, and is
 /// left out. A block is placed after the first jump to it, so a loop's head comes before its body.
 ///
@@ -102,12 +104,14 @@ impl Body {
     /// The first mistake and its position.
     pub(super) fn mistake(
         &self,
+        declared: Declared,
         kernels: &[Kernel],
         sources: &SourceMap,
         owners: &Owners,
     ) -> Option<(String, Span)> {
         if let Some((mistake, span)) = &self.mistake {
-            return Some((mistake.message(kernels, sources, owners), *span));
+            let kernel = |id| kernels.get(declared.kernel(id).index());
+            return Some((mistake.message(kernel, sources, owners), *span));
         }
         if self.builder.is_live() {
             let message = "its last block has no end; call `end`, `give`, `jump` or `branch`";
@@ -433,6 +437,36 @@ impl Body {
         }
     }
 
+    /// As [`Body::branch`], to blocks that the caller does not see. Whether a block was open.
+    pub(super) fn branch_inside(
+        &mut self,
+        what: &'static str,
+        mut condition: Operand,
+        then: BlockId,
+        otherwise: BlockId,
+    ) -> bool {
+        self.take(&mut condition);
+        let was_open = self.ends(what);
+        if was_open {
+            self.builder.branch(condition, then, otherwise);
+        }
+        was_open
+    }
+
+    /// Begins a block that the caller does not see.
+    pub(super) fn place_inside(&mut self, block: BlockId) {
+        self.builder.place(block);
+        self.ended = None;
+    }
+
+    /// Ends the open block with a built-in that does not return.
+    pub(super) fn fail(&mut self, end: &'static str, builtin: Builtin, arguments: Vec<Operand>) {
+        self.emit(InstKind::Builtin { builtin, arguments, format: None }, Type::Unit);
+        if self.ends(end) {
+            self.builder.terminate(Terminator::Unreachable);
+        }
+    }
+
     /// Returns without a value.
     pub fn end(&mut self) {
         if self.ends("end") {
@@ -491,14 +525,19 @@ impl Body {
 }
 
 impl Mistake {
-    fn message(&self, kernels: &[Kernel], sources: &SourceMap, owners: &Owners) -> String {
+    fn message<'k>(
+        &self,
+        kernel_of: impl Fn(KernelId) -> Option<&'k Kernel>,
+        sources: &SourceMap,
+        owners: &Owners,
+    ) -> String {
         match self {
             Mistake::Foreign(foreign) => foreign.message(owners),
             Mistake::Deep => nests_too_deep("a type"),
             Mistake::Blocks(message) => (*message).into(),
             Mistake::Lost { what, end, ended } => {
                 let what = match what {
-                    Lost::Launch(kernel) => match kernels.get(kernel.index()) {
+                    Lost::Launch(kernel) => match kernel_of(*kernel) {
                         Some(kernel) => format!("a launch of `{}`", kernel.name),
                         None => "a launch".into(),
                     },

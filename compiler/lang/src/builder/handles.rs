@@ -1,26 +1,42 @@
-//! The numbers that a [`Body`](super::Body) gives out. Values, local variables and blocks of different bodies have different
-//! numbers, so that a body notices those of another one, which would otherwise be some value of its own.
+//! The numbers that a [`Body`](super::Body) or a [`ProgramBuilder`](super::ProgramBuilder) gives out. Values, local variables and
+//! blocks of different bodies have different numbers, so that a body notices those of another one, which would otherwise be some
+//! value of its own; so have the declarations of different programs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Draft;
 use super::body::Body;
 use crate::ir::{InstId, Kernel, Operand, SlotId};
+use crate::types::Structs;
 
 /// 2³² over the golden ratio. Its multiples lie far apart, as 32-bit numbers that wrap: those of `n` bodies made one after
 /// the other by about 2³² / (2.2 n).
 const STEP: u32 = 0x9E37_79B9;
 
-/// The number of the next body of this process. The first is not 0: numbers from elsewhere are often small.
+/// The numbers from a base that do not wrap.
+const MOST: u32 = 1 << 20;
+
+/// The number of the next body or program of this process. The first is not 0: numbers from elsewhere are often small.
 static MADE: AtomicU32 = AtomicU32::new(1);
 
-/// The numbers of one body: an index is the difference from its base.
+/// The numbers of one body or program: an index is the difference from its base.
 #[derive(Clone, Copy)]
 pub(super) struct Handles(u32);
 
 impl Handles {
     pub(super) fn new() -> Self {
-        Handles(MADE.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP))
+        loop {
+            let base = MADE.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP);
+            // Small numbers are those of built-in structs.
+            if base < u32::MAX - MOST {
+                return Handles(base);
+            }
+        }
+    }
+
+    /// A table of structs with these numbers.
+    pub(super) fn structs(self) -> Structs {
+        Structs::numbered(self.0)
     }
 
     /// The number for an index.
@@ -28,7 +44,7 @@ impl Handles {
         self.0.wrapping_add(index as u32)
     }
 
-    /// The index of a number, if the body gave it: one of so many.
+    /// The index of a number, if it was given out: one of so many.
     pub(super) fn take(self, number: u32, given: usize) -> Option<usize> {
         let index = number.wrapping_sub(self.0) as usize;
         (index < given).then_some(index)

@@ -31,14 +31,18 @@
 //! ```
 
 mod body;
+mod declared;
 mod dropped;
 mod handles;
 mod names;
+mod texts;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use body::{Body, Geometry};
-use handles::Owners;
+use declared::Declared;
+use handles::{Handles, Owners};
 
 use crate::diagnostics::{Diagnostic, ids};
 pub use crate::error::Error;
@@ -51,7 +55,7 @@ use crate::ir::{
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
-use crate::source::{FileId, Known, SourceMap, Span};
+use crate::source::{FileId, Known, SourceMap, Span, wrong_file_name};
 use crate::types::nesting::{MAX_NESTING, cut, is_too_deep};
 use crate::types::{Struct, Structs, Type};
 
@@ -75,10 +79,17 @@ impl Draft {
 }
 
 /// A program under construction.
+///
+/// The ids of kernels, functions and structs, and the addresses of variables, belong to the program that declared them. Their
+/// numbers differ from those of other programs, and from those in the finished [`Module`].
 pub struct ProgramBuilder {
+    /// The numbers of what it declares.
+    handles: Handles,
     sources: SourceMap,
     structs: Structs,
     globals: Vec<Global>,
+    /// The indices of the variables with constant texts.
+    texts: BTreeMap<Vec<u8>, usize>,
     drafts: Vec<Draft>,
     /// The code of each draft.
     bodies: Vec<Option<Body>>,
@@ -91,14 +102,18 @@ pub struct ProgramBuilder {
 
 impl ProgramBuilder {
     /// A program whose first source file has that name and text. Messages and reports of lost launches show its lines. The
-    /// text is in a language of your own: `#line`, which Gridlet has, means nothing in it.
+    /// text is in a language of your own: `#line`, which Gridlet has, means nothing in it. A name without a file at its end, or with
+    /// quotation marks or control characters, is an error of [`ProgramBuilder::finish`], because tools cannot read it.
     pub fn new(name: &str, text: &str) -> Self {
         let mut sources = SourceMap::default();
         sources.add_known(name, text, Known::Text);
+        let handles = Handles::new();
         ProgramBuilder {
+            handles,
             sources,
-            structs: Structs::new(),
+            structs: handles.structs(),
             globals: vec![],
+            texts: BTreeMap::new(),
             drafts: vec![],
             bodies: vec![],
             kernels: vec![],
@@ -168,7 +183,7 @@ impl ProgramBuilder {
         let ty = self.fits(&format!("`{name}`"), ty, span);
         let variable = Some(variable(name, span));
         self.globals.push(Global { name: symbol, space, ty, init, exported, variable });
-        Operand::Global(GlobalId(self.globals.len() as u32 - 1))
+        Operand::Global(GlobalId(self.handles.give(self.globals.len() - 1)))
     }
 
     /// Declares a kernel. Its name and those of its parameters consist of letters, digits and `_`, and begin with no digit.
@@ -181,7 +196,17 @@ impl ProgramBuilder {
         let signature = signature(name, Role::Body(id), parameters, Type::Unit, span);
         self.drafts.push(Draft::Kernel(id, signature));
         self.bodies.push(None);
-        id
+        KernelId(self.handles.give(id.index()))
+    }
+
+    /// What it has declared so far.
+    fn declared(&self) -> Declared {
+        Declared {
+            handles: self.handles,
+            kernels: self.kernels.len(),
+            functions: self.draft_of.len(),
+            variables: self.globals.len(),
+        }
     }
 
     /// Makes a kernel, and the functions that it calls, compute with `f32` on GPUs as nvcc's `-use_fast_math` does. Kernels
@@ -198,7 +223,8 @@ impl ProgramBuilder {
         let most = extents::MAX_BLOCK_THREADS;
         let blocks = min_blocks.unwrap_or(1);
         if !(1..=most).contains(&max_threads) || !(1..=64).contains(&blocks) {
-            let span = self.kernels.get(kernel.index()).map_or(Span::NOWHERE, |kernel| kernel.span);
+            let kernel = self.kernels.get(self.declared().kernel(kernel).index());
+            let span = kernel.map_or(Span::NOWHERE, |kernel| kernel.span);
             let why = format!("`max_threads` is 1 to {most}, and `min_blocks` 1 to 64");
             self.note(span, format!("`launch_bounds`: {why}"));
         }
@@ -211,13 +237,13 @@ impl ProgramBuilder {
     }
 
     fn change(&mut self, what: &str, kernel: KernelId, change: impl FnOnce(&mut Kernel)) {
-        match self.kernels.get_mut(kernel.index()) {
+        let index = self.declared().kernel(kernel).index();
+        match self.kernels.get_mut(index) {
             Some(kernel) => change(kernel),
-            None => {
-                let count = self.kernels.len();
-                let why = format!("kernel {} is not one of the {count} declared so far", kernel.0);
-                self.note(Span::NOWHERE, format!("`{what}`: {why}"));
-            }
+            None => self.note(
+                Span::NOWHERE,
+                format!("`{what}`: a kernel of another program; declare it in this one"),
+            ),
         }
     }
 
@@ -235,7 +261,7 @@ impl ProgramBuilder {
         let id = self.add_kernel(name, parameters, (entry, entry), span);
         self.drafts.push(Draft::Extern(id));
         self.bodies.push(None);
-        id
+        KernelId(self.handles.give(id.index()))
     }
 
     fn add_kernel(
@@ -272,7 +298,7 @@ impl ProgramBuilder {
         let signature = signature(symbol::own(name), Role::Device, parameters, result, span);
         self.drafts.push(Draft::Function(signature));
         self.bodies.push(None);
-        id
+        FunctionId(self.handles.give(id.index()))
     }
 
     fn named(&mut self, of: &str, parameters: &[(&str, Type)], span: Span) -> Vec<Parameter> {
@@ -307,14 +333,15 @@ impl ProgramBuilder {
 
     /// Gives a kernel its code, once. One that another module defines has none.
     pub fn define(&mut self, kernel: KernelId, body: Body) {
-        let kernel = self.kernels.get(kernel.index());
+        let kernel = self.kernels.get(self.declared().kernel(kernel).index());
         self.set(kernel.map(|kernel| self.draft_of[kernel.body.index()]), body);
     }
 
     /// Gives a function its code, once.
     pub fn define_function(&mut self, function: FunctionId, body: Body) {
         let is_function = |at: &usize| matches!(self.drafts[*at], Draft::Function(..));
-        self.set(self.draft_of.get(function.index()).copied().filter(is_function), body);
+        let index = self.declared().function(function).index();
+        self.set(self.draft_of.get(index).copied().filter(is_function), body);
     }
 
     fn set(&mut self, draft: Option<usize>, body: Body) {
@@ -337,10 +364,14 @@ impl ProgramBuilder {
     /// # Errors
     /// [`Error::Invalid`], with file and line of the caller's source where they are known, if the program breaks a rule of
     /// [`crate::ir`], a name is reserved, used twice or not one of letters, digits and `_`, a body is missing or given twice,
-    /// a value or a block of another function is used, a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large or nest too deep, a launch has a
+    /// it has no kernel, a value or a block of another function or a declaration of another program is used, a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large or nest too deep, a launch has a
     /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
     /// memory, which a child grid cannot reach.
     pub fn finish(mut self) -> Result<Checked> {
+        let declared = self.declared();
+        let settle = self.structs.settle();
+        self.globals.iter_mut().for_each(|global| settle(&mut global.ty));
+        self.kernels.iter_mut().for_each(|kernel| settle_all(&mut kernel.parameters, &settle));
         if let Some(id) = self.structs.cut_fields() {
             let Struct { name, span, .. } = self.structs.get(id);
             let message = nests_too_deep(&format!("the type of a field of the struct `{name}`"));
@@ -352,7 +383,11 @@ impl ProgramBuilder {
             return Err(yours_at(&sources, span, &mistake));
         }
         let owners = Owners::of(&self.drafts, &self.bodies, &self.kernels);
-        for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
+        for (mut draft, body) in self.drafts.into_iter().zip(self.bodies) {
+            if let Draft::Function(signature) | Draft::Kernel(_, signature) = &mut draft {
+                settle_all(&mut signature.parameters, &settle);
+                settle(&mut signature.result);
+            }
             let signature = match &draft {
                 Draft::Function(signature) | Draft::Kernel(_, signature) => signature,
                 Draft::Extern(id) => {
@@ -369,12 +404,13 @@ impl ProgramBuilder {
             let (name, span) = (draft.name(&self.kernels), signature.span);
             let missing = || yours_at(&sources, span, &format!("`{name}` has no body"));
             let mut body = body.ok_or_else(missing)?;
-            if let Some((mistake, at)) = body.mistake(&self.kernels, &sources, &owners) {
+            if let Some((mistake, at)) = body.mistake(declared, &self.kernels, &sources, &owners) {
                 return Err(yours_at(&sources, at, &format!("`{name}`: {mistake}")));
             }
             body.builder.place_division_trap();
             let function = body.builder.finish(signature.clone());
-            let function = function.map_err(|error| theirs(&sources, body.span, error))?;
+            let mut function = function.map_err(|error| theirs(&sources, body.span, error))?;
+            declared.settle(&mut function, &settle);
             if let Some((span, wrong)) = names::of_function(name, &draft, &function) {
                 return Err(yours_at(&sources, span, &wrong));
             }
@@ -404,6 +440,10 @@ impl ProgramBuilder {
             other => other,
         })
     }
+}
+
+fn settle_all(parameters: &mut [Parameter], settle: &impl Fn(&mut Type)) {
+    parameters.iter_mut().for_each(|parameter| settle(&mut parameter.ty));
 }
 
 /// Whether a position is in a source file.
@@ -487,12 +527,19 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
 
 /// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
 fn complete(mut module: Module) -> Result<Checked> {
+    let files = module.sources.files();
+    if let Some(wrong) = files.iter().find_map(|file| wrong_file_name(&file.name)) {
+        return Err(yours(wrong));
+    }
     if let Some((span, wrong)) = names::of_module(&module) {
         return Err(yours_at(&module.sources, span, &wrong));
     }
     verify::find(&module).map_err(|broken| {
         yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
+    if module.kernels.is_empty() {
+        return Err(yours("the program has no kernel; declare one for the host to launch".into()));
+    }
     dropped::record(&mut module.functions);
     let mut wrong = impossible_launches(&module);
     wrong.extend(pointed::unreachable_arguments(&module));

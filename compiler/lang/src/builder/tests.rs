@@ -3,6 +3,8 @@
 mod nesting;
 mod owners;
 mod pointers;
+mod programs;
+mod texts;
 
 use super::{Body, Error, Geometry, ProgramBuilder, read};
 use crate::diagnostics::{Diagnostic, ids};
@@ -56,6 +58,15 @@ fn add_struct(program: &mut ProgramBuilder, name: &str, fields: &[&str], ty: Typ
     let field = |name: &&str| Field { name: (*name).into(), ty: ty.clone() };
     let fields = fields.iter().map(field).collect();
     program.structs().add(Struct { name: name.into(), fields, span: None })
+}
+
+/// Adds a kernel, of which every program has one.
+fn add_kernel(program: &mut ProgramBuilder) {
+    let line = program.at(1);
+    let kernel = program.kernel("k", &[], line);
+    let mut body = Body::new(line);
+    body.end();
+    program.define(kernel, body);
 }
 
 fn both() -> [Operand; 2] {
@@ -439,6 +450,38 @@ fn mistakes_name_their_position() {
         seen += &format!("names {names:?}\n    {error}\n");
     }
     insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn source_files_have_names_that_tools_read() {
+    let named = |first: &str, other: &str| {
+        let mut program = ProgramBuilder::new(first, "k\n");
+        program.source(other, "f\n");
+        add_kernel(&mut program);
+        program.finish().map(|_| ()).map_err(|error| error.to_string())
+    };
+    let wrong = |name: &str| {
+        format!(
+            "your module: {name:?} cannot be the name of a source file: give one with a file at its end, and without quotation \
+             marks, line breaks and other control characters"
+        )
+    };
+    for name in ["", "models/", "..", "a\"b", "a\nb", "a\0b"] {
+        assert_eq!(named(name, "b.toy"), Err(wrong(name)));
+        assert_eq!(named("a.toy", name), Err(wrong(name)));
+    }
+    assert_eq!(named("models/ä b.toy", "b.toy"), Ok(()));
+    let error = read("models/", "launches symbolic\n").unwrap_err().to_string();
+    assert_eq!(error, wrong("models/"));
+}
+
+#[test]
+fn programs_without_kernels_are_refused() {
+    let program = ProgramBuilder::new("a.toy", "");
+    let errors = [program.finish(), read("a.toy", "launches symbolic\n")];
+    for error in errors.map(|result| result.unwrap_err().to_string()) {
+        assert!(error.starts_with("your module: the program has no kernel"), "{error}");
+    }
 }
 
 /// What may be right is not refused.

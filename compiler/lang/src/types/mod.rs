@@ -107,6 +107,9 @@ impl Scalar {
     }
 }
 
+/// The number in the place of an id of another program; no index.
+pub(crate) const FOREIGN: u32 = u32::MAX;
+
 /// Index of a struct in a [`Structs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StructId(pub u32);
@@ -249,6 +252,8 @@ pub struct Structs {
     items: Vec<Struct>,
     /// The layout of each struct's fields, computed by [`layout`] on first use.
     layouts: Vec<OnceLock<BufferLayout>>,
+    /// The id of the struct with index 0, if the built-in ones were not numbered from 0: see [`Structs::numbered`].
+    base: u32,
 }
 
 impl PartialEq for Structs {
@@ -286,39 +291,75 @@ impl Structs {
             ],
             span: None,
         };
-        let mut structs = Structs { items: vec![], layouts: vec![] };
+        let mut structs = Structs { items: vec![], layouts: vec![], base: 0 };
         structs.add(dim3);
         structs.add(geometry);
         structs
+    }
+
+    /// As [`Structs::new`], whose further structs have ids of their own: their index plus `base`. Other tables then do not
+    /// take them for theirs. [`Structs::settle`] ends that.
+    pub(crate) fn numbered(base: u32) -> Self {
+        Structs { base, ..Structs::new() }
+    }
+
+    /// Makes indices of all ids: in the fields here, and in other types by the function that is the result. Those of other
+    /// tables become [`FOREIGN`].
+    pub(crate) fn settle(&mut self) -> impl Fn(&mut Type) + use<> {
+        let (base, count) = (std::mem::take(&mut self.base), self.items.len());
+        let settle = move |ty: &mut Type| {
+            let mut ty = ty;
+            while let Type::Array(inner, _) | Type::Pointer { pointee: inner, .. } = ty {
+                ty = inner;
+            }
+            if let Type::Struct(id) = ty {
+                let index = position(*id, base);
+                *id = if index < count { StructId(index as u32) } else { StructId(FOREIGN) };
+            }
+        };
+        for item in &mut self.items {
+            item.fields.iter_mut().for_each(|field| settle(&mut field.ty));
+        }
+        settle
     }
 
     /// Adds a struct and returns its id.
     pub fn add(&mut self, item: Struct) -> StructId {
         self.items.push(item);
         self.layouts.push(OnceLock::new());
-        StructId(self.items.len() as u32 - 1)
+        self.id(self.items.len() - 1)
+    }
+
+    /// The id for an index.
+    fn id(&self, index: usize) -> StructId {
+        let is_built_in = index <= StructId::GEOMETRY.0 as usize;
+        StructId(if is_built_in { index as u32 } else { self.base.wrapping_add(index as u32) })
     }
 
     /// The struct with an id that this table returned.
+    ///
+    /// # Panics
+    /// With an id of another table.
     pub fn get(&self, id: StructId) -> &Struct {
-        &self.items[id.0 as usize]
+        &self.items[position(id, self.base)]
     }
 
     /// The struct with an id, for filling in its fields. Drops the cached layout of this struct only: call it
     /// before laying out a struct that contains it.
     pub fn get_mut(&mut self, id: StructId) -> &mut Struct {
-        self.layouts[id.0 as usize].take();
-        &mut self.items[id.0 as usize]
+        let index = position(id, self.base);
+        self.layouts[index].take();
+        &mut self.items[index]
     }
 
     /// The cached layout of a struct, filled by the layout pass.
     pub(crate) fn kept_layout(&self, id: StructId) -> &OnceLock<BufferLayout> {
-        &self.layouts[id.0 as usize]
+        &self.layouts[position(id, self.base)]
     }
 
     /// All structs with their ids, built-in ones first.
     pub fn iter(&self) -> impl Iterator<Item = (StructId, &Struct)> {
-        self.items.iter().enumerate().map(|(at, item)| (StructId(at as u32), item))
+        self.items.iter().enumerate().map(|(at, item)| (self.id(at), item))
     }
 
     /// The number of structs, built-in ones included.
@@ -330,4 +371,10 @@ impl Structs {
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
+}
+
+/// The index of a struct in a table with such a base, or a number that is none.
+fn position(id: StructId, base: u32) -> usize {
+    let is_built_in = id <= StructId::GEOMETRY;
+    (if is_built_in { id.0 } else { id.0.wrapping_sub(base) }) as usize
 }

@@ -1,7 +1,7 @@
 //! The types of variables, with the sizes and offsets of [`layout`](gridlet_lang::layout).
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use inkwell::debug_info::{AsDIScope, DIDerivedType, DIFlags, DIFlagsConstants, DIType};
 
@@ -9,7 +9,7 @@ use super::Debug;
 use crate::codegen::bug;
 use crate::codegen::context::ModuleContext;
 use crate::error::Result;
-use gridlet_lang::types::{Scalar, Type};
+use gridlet_lang::types::{Scalar, StructId, Type};
 
 /// DWARF 4, section 7.8, "Base Type Attribute Encodings".
 mod encoding {
@@ -22,6 +22,10 @@ mod encoding {
 /// DWARF 4, section 7.5.4: `DW_TAG_pointer_type`.
 const POINTER_TYPE: u32 = 0x0f;
 
+/// The most structs behind pointers that are described: LLVM recurses over a chain of them, and takes about 1 KiB for each. Others
+/// are declared by name.
+const MAX_FOLLOWED: usize = 500;
+
 /// The types made so far.
 #[derive(Default)]
 pub(super) struct Types<'ctx> {
@@ -32,6 +36,8 @@ pub(super) struct Types<'ctx> {
     pointers: RefCell<Vec<(DIDerivedType<'ctx>, Type)>>,
     /// Whether they are being replaced.
     is_finishing: Cell<bool>,
+    /// The structs whose descriptions pointers lead to.
+    followed: RefCell<BTreeSet<StructId>>,
 }
 
 impl<'ctx> Types<'ctx> {
@@ -83,9 +89,18 @@ impl<'ctx> Types<'ctx> {
     ) -> Result<DIDerivedType<'ctx>> {
         // A pointer to nothing is one to bytes.
         let pointee = if *pointee == Type::Unit { &Type::Scalar(Scalar::U8) } else { pointee };
-        let pointee = self.of(cx, debug, pointee)?;
+        let pointee = match innermost(pointee) {
+            Type::Struct(id) if !self.follow(*id) => declaration(cx, debug, *id),
+            _ => self.of(cx, debug, pointee)?,
+        };
         // Not `create_pointer_type`, which gives it an address space: 0 is that of code to debuggers of GPUs.
         Ok(debug.builder.create_reference_type(pointee, POINTER_TYPE))
+    }
+
+    /// Whether pointers to a struct lead to its description. The first ones do, because each step of any chain is then one of them.
+    fn follow(&self, id: StructId) -> bool {
+        let mut followed = self.followed.borrow_mut();
+        followed.contains(&id) || followed.len() < MAX_FOLLOWED && followed.insert(id)
     }
 
     /// Replaces the placeholders, unless a struct is not done or this is already under way.
@@ -165,6 +180,27 @@ impl<'ctx> Types<'ctx> {
         );
         Ok(made.as_type())
     }
+}
+
+/// The type of the elements of arrays inside each other.
+fn innermost(mut ty: &Type) -> &Type {
+    while let Type::Array(element, _) = ty {
+        ty = element;
+    }
+    ty
+}
+
+/// A struct of which only the name is told. Debuggers look for its description elsewhere.
+fn declaration<'ctx>(
+    cx: &ModuleContext<'ctx, '_>,
+    debug: &Debug<'ctx>,
+    id: StructId,
+) -> DIType<'ctx> {
+    let (scope, file) = (debug.unit.as_debug_info_scope(), debug.unit.get_file());
+    let (name, flags) = (&cx.ir.structs.get(id).name, DIFlags::FWD_DECL);
+    let made =
+        debug.builder.create_struct_type(scope, name, file, 0, 0, 0, flags, None, &[], 0, None, "");
+    made.as_type()
 }
 
 /// The elements of a vector.

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::arch::{ComputeCapability, ImageArch, cpu_arch};
 use crate::error::{ArtifactError, ArtifactProblem};
+use crate::files::read_file;
 use crate::manifest::{Image, ImageKind, Kernel, Manifest};
 
 /// The result of reading or writing an artifact.
@@ -54,7 +55,8 @@ impl Artifact {
             .map_err(|problem| artifact_error(name, problem))
     }
 
-    /// Reads a `.gridlet` bundle, or a manifest (a file with the extension `.json`) with its images next to it.
+    /// Reads a `.gridlet` bundle, or a manifest (a file with the extension `.json`) with its images next to it. Pipes and devices
+    /// are refused.
     ///
     /// # Errors
     /// [`ArtifactError`] names the file and the problem.
@@ -202,7 +204,7 @@ impl Artifact {
     }
 
     fn read(path: &Path, target: Option<ImageTarget>) -> Result<Artifact, ArtifactProblem> {
-        let bytes = std::fs::read(path).map_err(|error| ArtifactProblem::Io(error.to_string()))?;
+        let bytes = read_file(path).map_err(|error| ArtifactProblem::Io(error.to_string()))?;
         if path.extension().is_none_or(|extension| extension != "json") {
             let whole = Bytes::from(bytes);
             return Artifact::unpack(&whole, &|part| whole.slice_ref(part), target);
@@ -217,7 +219,7 @@ impl Artifact {
 
 /// Reads an image that lies next to its manifest.
 fn image_file(folder: &Path, file: &str) -> Result<Bytes, ArtifactProblem> {
-    std::fs::read(folder.join(file)).map(Bytes::from).map_err(|error| match error.kind() {
+    read_file(&folder.join(file)).map(Bytes::from).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ArtifactProblem::NoImage(file.into()),
         _ => ArtifactProblem::Io(format!("image `{file}`: {error}")),
     })

@@ -211,7 +211,27 @@ fn files_round_trip() {
 
     let error = Artifact::open(folder.path().join("none.gridlet")).unwrap_err().to_string();
     assert!(error.contains("none.gridlet: No such file"), "{error}");
-    assert!(Artifact::open(folder.path()).is_err(), "a folder is not an artifact");
+    let error = Artifact::open(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("is a folder; name a file in it"), "{error}");
+}
+
+/// Reading a pipe that nobody writes never ends.
+#[test]
+#[cfg(unix)]
+fn pipes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sort.json"), json(&manifest())).unwrap();
+    for name in ["sort.gridlet", "sort.sm_90.cubin"] {
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status();
+        assert!(made.unwrap().success());
+    }
+    for name in ["sort.gridlet", "sort.json"] {
+        let error = Artifact::open(folder.path().join(name)).unwrap_err().to_string();
+        assert!(
+            error.ends_with("is not a file, but a pipe or a device; copy its contents into a file"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

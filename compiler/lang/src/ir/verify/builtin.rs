@@ -1,7 +1,9 @@
 //! Checks the arguments and results of built-in operations against [`crate::builtins`].
 
-use super::{Checked, FunctionVerifier, require};
+use super::{Checked, FunctionVerifier, missing, require};
 use crate::builtins::{Builtin, Lowering, Memory, Properties, TypePattern, bitcast_supports};
+use crate::check::counted_arguments;
+use crate::check::printf::passed_types;
 use crate::ir::{GlobalId, Init, Space};
 use crate::types::{Scalar, Type};
 
@@ -15,10 +17,10 @@ impl FunctionVerifier<'_> {
     ) -> Checked {
         match builtin {
             Builtin::Printf => {
-                self.check_format(format)?;
                 for ty in arguments {
                     require!(is_variadic(ty), "`printf` cannot pass a `{}`", self.show(ty));
                 }
+                self.check_format(format, arguments)?;
             }
             _ => require!(format.is_none(), "only `printf` has a format"),
         }
@@ -95,19 +97,40 @@ impl FunctionVerifier<'_> {
         }
     }
 
-    /// Checks that the format of `printf` is a NUL-terminated string in constant memory.
-    fn check_format(&self, format: Option<GlobalId>) -> Checked {
+    /// Checks that the format of `printf` is a NUL-terminated string in constant memory, whose conversions take the arguments.
+    fn check_format(&self, format: Option<GlobalId>, arguments: &[Type]) -> Checked {
         let Some(id) = format else {
             return Err("`printf` without a format".into());
         };
         let Some(global) = self.module.globals.get(id.index()) else {
-            return Err(format!("global {} does not exist", id.0));
+            return Err(missing("global variable", id.0));
         };
-        let ends = matches!(&global.init, Init::Bytes(bytes) if bytes.last() == Some(&0));
+        let text = match &global.init {
+            Init::Bytes(bytes) if global.space == Space::Constant => bytes.split_last(),
+            _ => None,
+        };
         let is_bytes =
             matches!(&global.ty, Type::Array(element, _) if **element == Type::Scalar(Scalar::U8));
-        let is_string = global.space == Space::Constant && is_bytes && ends;
-        require!(is_string, "its format `{}` is not a string", global.name);
+        let Some((0, text)) = text.filter(|_| is_bytes) else {
+            return Err(format!("its format `{}` is not a string", global.name));
+        };
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        let Some(wanted) = passed_types(&String::from_utf8_lossy(text)) else {
+            return Err("its format has a conversion that `printf` lacks".into());
+        };
+        let (takes, given) = (counted_arguments(wanted.len()), arguments.len());
+        require!(wanted.len() == given, "its format takes {takes}, but {given} follow");
+        for (at, (wanted, given)) in wanted.iter().zip(arguments).enumerate() {
+            let fits = match (wanted.as_scalar(), given.as_scalar()) {
+                // Signed and unsigned numbers are passed alike.
+                (Some(wanted), Some(given)) => {
+                    (wanted.is_float(), wanted.size()) == (given.is_float(), given.size())
+                }
+                (wanted, given) => wanted.is_none() && given.is_none(),
+            };
+            let (wanted, given) = (self.show(wanted), self.show(given));
+            require!(fits, "argument {at} of its format has type `{given}`, not `{wanted}`");
+        }
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Checks the types of each instruction's operands and result.
 
-use super::{Checked, FunctionVerifier, require};
+use super::{Checked, FunctionVerifier, missing, require};
 use crate::check::counted_arguments;
 use crate::check::tree::{BinaryOp, UnaryOp};
 use crate::ir::{
@@ -121,7 +121,7 @@ impl FunctionVerifier<'_> {
             }
             InstKind::Call { function, arguments } => {
                 let Some(callee) = self.module.functions.get(function.index()) else {
-                    return Err(format!("function {} does not exist", function.0));
+                    return Err(missing("function", function.0));
                 };
                 self.check_callee(callee)?;
                 self.check_call(callee, arguments, place)?;
@@ -224,7 +224,7 @@ impl FunctionVerifier<'_> {
     fn check_launch(&self, launch: &Launch, inst: &Inst, place: (usize, usize)) -> Checked {
         require!(!self.module.lowered, "it is still there after the launch stage");
         let Some(kernel) = self.module.kernels.get(launch.kernel.index()) else {
-            return Err(format!("kernel {} does not exist", launch.kernel.0));
+            return Err(missing("kernel", launch.kernel.0));
         };
         let has_source = (inst.span.file.0 as usize) < self.module.sources.files().len();
         require!(has_source, "it has no position in the source");

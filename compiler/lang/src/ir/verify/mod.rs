@@ -19,7 +19,7 @@ use crate::float;
 use crate::source::Span;
 use crate::types::layout::type_layout;
 use crate::types::nesting::{MAX_IR_NESTING, MAX_NESTING, innermost};
-use crate::types::{Field, Struct, Type};
+use crate::types::{FOREIGN, Field, Struct, Type};
 
 /// Verifies all rules of [`crate::ir`].
 ///
@@ -155,6 +155,14 @@ fn check_fields(module: &Module, item: &Struct) -> Checked {
     Ok(())
 }
 
+/// The message about an id without a struct, function, kernel or global.
+fn missing(what: &str, id: u32) -> String {
+    match id {
+        FOREIGN => format!("a {what} of another program; declare it in this one"),
+        _ => format!("{what} {id} does not exist"),
+    }
+}
+
 /// Whether a type is `Unit` or an array of it.
 fn contains_unit(mut ty: &Type) -> bool {
     while let Type::Array(element, _) = ty {
@@ -171,7 +179,7 @@ fn check_type_ids(module: &Module, ty: &Type) -> Checked {
             require!((2..=4).contains(count), "a vector of {count} elements");
         }
         Type::Struct(id) => {
-            require!((id.0 as usize) < module.structs.len(), "struct {} does not exist", id.0);
+            require!((id.0 as usize) < module.structs.len(), "{}", missing("struct", id.0));
         }
         _ => {}
     }
@@ -301,7 +309,8 @@ impl<'m> FunctionVerifier<'m> {
     fn check(mut self) -> std::result::Result<(), Broken> {
         let at = |message, span| Broken { message, span };
         let mut last = self.function.span;
-        self.place_instructions().and_then(|()| self.check_blocks()).map_err(|e| at(e, last))?;
+        self.place_instructions()?;
+        self.check_blocks().map_err(|e| at(e, last))?;
         for (index, block) in self.function.blocks.iter().enumerate() {
             for (place, id) in block.instructions.iter().enumerate() {
                 let inst = &self.function.instructions[id.index()];
@@ -323,29 +332,33 @@ impl<'m> FunctionVerifier<'m> {
     }
 
     /// Checks that every instruction belongs to exactly one block and has an existing type.
-    fn place_instructions(&mut self) -> Checked {
+    fn place_instructions(&mut self) -> std::result::Result<(), Broken> {
+        let span = self.function.span;
+        let wrong = |message| Broken { message, span };
         for (at, block) in self.function.blocks.iter().enumerate() {
             for (place, id) in block.instructions.iter().enumerate() {
                 let Some(known) = self.places.get_mut(id.index()) else {
-                    return Err(format!(
+                    return Err(wrong(format!(
                         ", block `{}`: instruction id {} does not exist",
                         block.name, id.0
-                    ));
+                    )));
                 };
-                require!(
-                    known.replace((at, place)).is_none(),
-                    ", block `{}`: instruction id {} occurs twice in the function",
-                    block.name,
-                    id.0
-                );
-                let ty = &self.function.instructions[id.index()].ty;
-                check_result_type(self.module, ty)
-                    .map_err(|e| format!(", block `{}`, instruction {place}: {e}", block.name))?;
+                if known.replace((at, place)).is_some() {
+                    return Err(wrong(format!(
+                        ", block `{}`: instruction id {} occurs twice in the function",
+                        block.name, id.0
+                    )));
+                }
+                let inst = &self.function.instructions[id.index()];
+                check_result_type(self.module, &inst.ty).map_err(|e| Broken {
+                    message: format!(", block `{}`, instruction {place}: {e}", block.name),
+                    span: inst.span,
+                })?;
             }
         }
         let lost = self.places.iter().position(Option::is_none);
         match lost {
-            Some(id) => Err(format!(": instruction id {id} belongs to no block")),
+            Some(id) => Err(wrong(format!(": instruction id {id} belongs to no block"))),
             None => Ok(()),
         }
     }
@@ -370,11 +383,11 @@ impl<'m> FunctionVerifier<'m> {
             }
             Operand::Global(id) => {
                 let known = id.index() < self.module.globals.len();
-                require!(known, "global {} does not exist", id.0);
+                require!(known, "{}", missing("global variable", id.0));
             }
             Operand::Kernel(id) => {
                 let known = id.index() < self.module.kernels.len();
-                require!(known, "kernel {} does not exist", id.0);
+                require!(known, "{}", missing("kernel", id.0));
             }
             Operand::Const(constant) => self.check_constant(constant)?,
         }

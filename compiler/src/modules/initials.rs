@@ -57,23 +57,31 @@ fn addresses(constant: Value<'_>) -> Vec<Value<'_>> {
 /// The first variables whose initial values need each other, in a circle.
 fn cycle<'m>(values: &[(Value<'m>, Vec<Value<'m>>)]) -> Option<Vec<Value<'m>>> {
     let known: HashMap<_, _> = values.iter().map(|(variable, of)| (*variable, of)).collect();
-    let mut done = HashSet::new();
+    // Where in the path a variable is; `None` for those that are done.
+    let mut places = HashMap::new();
     for (start, _) in values {
-        // The path to the variable, each with the addresses that are still to be followed.
+        if places.contains_key(start) {
+            continue;
+        }
+        // The path to the variable, each with the number of its addresses that have been followed.
         let mut path = vec![(*start, 0)];
+        places.insert(*start, Some(0));
         while let Some((variable, next)) = path.last_mut() {
             let address = known.get(variable).and_then(|of| of.get(*next)).copied();
             *next += 1;
-            match address {
+            match address.map(|address| (address, places.get(&address))) {
                 None => {
-                    done.insert(*variable);
+                    places.insert(*variable, None);
                     path.pop();
                 }
-                Some(address) if done.contains(&address) => {}
-                Some(address) => match path.iter().position(|(one, _)| *one == address) {
-                    Some(at) => return Some(path[at..].iter().map(|(one, _)| *one).collect()),
-                    None => path.push((address, 0)),
-                },
+                Some((_, Some(None))) => {}
+                Some((_, Some(Some(at)))) => {
+                    return Some(path[*at..].iter().map(|(one, _)| *one).collect());
+                }
+                Some((address, None)) => {
+                    places.insert(address, Some(path.len()));
+                    path.push((address, 0));
+                }
             }
         }
     }

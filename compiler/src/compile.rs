@@ -34,7 +34,7 @@ pub use crate::inputs::LinkInput;
 use crate::link::cubin::{KernelRecords, parameter_records};
 use crate::link::lanes::Assembled;
 use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
-use crate::modules::Own;
+use crate::modules::{Own, check_linked};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::guard::Process;
@@ -482,7 +482,10 @@ impl Session {
             let options = BuildOptions { fast_math, ..*options };
             let context = Context::create();
             let module = llvm_of(lowered, &context, &options, fast_apart)?;
-            codegen::link_inputs(&module, &program.module, &self.inputs)?;
+            let by_libnvvm = options.uses_libnvvm();
+            codegen::link_inputs(&module, &program.module, &self.inputs, |linked, input| {
+                check_linked(&input.name, linked, &input.bytes, options.arch, by_libnvvm)
+            })?;
             match self.inputs.iter().any(|input| input.kind == InputKind::Ir) {
                 true => self.ptx_of(&module, &options),
                 false => Ok(self.ptx_by(&module, &options, Process::This)?),

@@ -13,17 +13,18 @@ use crate::inputs::{self, InputKind, LinkInput};
 use crate::messages;
 use gridlet_lang::ir;
 
-/// Links the inputs that are LLVM IR for the target of `module`, the module of program `ir`. Skips
+/// Links the inputs that are LLVM IR for the target of `module`, the module of program `ir`, after a look at each by `examine`. Skips
 /// inputs whose triple names another target.
 ///
 /// # Errors
-/// [`Error::Invalid`] if an input is not an LLVM module or repeats a definition, [`Error::Program`]
+/// Those of `examine`; [`Error::Invalid`] if an input is not an LLVM module or repeats a definition, [`Error::Program`]
 /// if it defines an `extern fn` with another signature than declared, or an `extern kernel` as a device
 /// function, [`Error::Tool`] if LLVM cannot link it.
 pub(crate) fn link_inputs(
     module: &Module<'_>,
     ir: &ir::Module,
     inputs: &[LinkInput],
+    examine: impl Fn(&Module<'_>, &LinkInput) -> Result<()>,
 ) -> Result<()> {
     for input in inputs.iter().filter(|input| input.kind == InputKind::Ir) {
         let bitcode = inputs::bitcode(&input.name, &input.bytes)?;
@@ -35,6 +36,7 @@ pub(crate) fn link_inputs(
         if !is_for(&linked, module) {
             continue;
         }
+        examine(&linked, input)?;
         check(module, &linked, ir, input)?;
         if module.get_data_layout().as_str().to_bytes() == OWN_DATA_LAYOUT.as_bytes() {
             module.set_data_layout(&TargetData::create(DATA_LAYOUT).get_data_layout());

@@ -117,7 +117,7 @@ pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -
     let messages = Messages::of(&context);
     let ir = module;
     let module = build_cpu_module(&context, ir, &machine, &options.module_options())?;
-    link_inputs(&module, ir, inputs)?;
+    link_inputs(&module, ir, inputs, |_, _| Ok(()))?;
     if !inputs.iter().any(|input| input.kind == InputKind::Ir) {
         return write(&module, &machine, options, &messages);
     }

@@ -92,6 +92,25 @@ pub(super) fn check(
     if mistakes.is_empty() { Ok(()) } else { Err(Error::Mistakes(mistakes)) }
 }
 
+/// Checks a module that is linked into a program for GPUs, as [`check`] does, but for the target, which becomes the program's.
+///
+/// # Errors
+/// [`Error::Module`] with what is wrong.
+pub(crate) fn check_linked(
+    name: &str,
+    module: &Module<'_>,
+    bytes: &[u8],
+    arch: CudaArch,
+    by_libnvvm: bool,
+) -> Result<()> {
+    let sources = SourceMap::single(name, text(module, bytes));
+    let view = llvm::Module::new(module);
+    let mut findings: Vec<Finding<'_>> = depth::check(view).into_iter().collect();
+    findings.extend(check::all(view, arch, by_libnvvm));
+    findings.extend(check::lacking(view, arch, by_libnvvm));
+    refuse(name, &sources, findings).map_err(Error::in_nvvm_ir)
+}
+
 /// The first line of the module's text that starts with these words.
 fn line_that_starts(sources: &SourceMap, words: &str) -> Option<Place> {
     let file = sources.files().first()?;

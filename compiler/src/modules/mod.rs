@@ -79,6 +79,7 @@ use crate::nvvm::legacy::llvm;
 pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 pub use library::Library;
+pub(crate) use library::check_linked;
 pub use lines::SourceLines;
 use positions::{Mentions, Positions};
 

@@ -232,12 +232,33 @@ const CALLER: &str = "extern fn f(x: i32) -> i32;\nkernel k(p: *mut i32) { *p = 
 #[test]
 fn messages_that_the_linker_prints_are_errors() {
     let Some(session) = session() else { return };
-    let input = LinkInput::new("own.ll", launching(", i32 2", ", i32").into_bytes()).unwrap();
-    let session = session.linking(vec![input]);
+    let context = Context::create();
+    let module = module(&context, &launching(", i32 2", ", i32"));
+    let ptx = session.ptx_of(&module, &BuildOptions::default()).unwrap().0.0;
+    let session = session.linking(vec![LinkInput::new("own.ptx", ptx.into_bytes()).unwrap()]);
     let program = compile::check(SourceMap::single("a.grid", CALLER)).unwrap();
     let error = session.cubin(&program, &BuildOptions::default()).unwrap_err().to_string();
     assert!(error.contains("Prototype doesn't match for 'cudaLaunchDeviceV2'"), "{error}");
     assert!(!error.contains('@'), "{error}");
+}
+
+/// The checks need no tool of NVIDIA, so neither does this test.
+#[test]
+fn modules_that_a_program_links_are_checked() {
+    let foreign = "define i32 @f(i32 %x) {
+          fence syncscope(\"agent\") acquire
+          ret i32 %x
+        }";
+    let program = compile::check(SourceMap::single("a.grid", CALLER)).unwrap();
+    for (text, wanted) in [
+        (foreign, "own.ll:2: NVPTX has no synchronisation scope `agent`"),
+        (&launching(", i32 2", ", i32"), "own.ll:3: `cudaLaunchDeviceV2` has the wrong signature"),
+    ] {
+        let input = LinkInput::new("own.ll", text.as_bytes().to_vec()).unwrap();
+        let session = Session::new().linking(vec![input]);
+        let error = session.ptx(&program, &BuildOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::{AsValueRef as _, BasicValueEnum, FunctionValue, InstructionValue};
 
 use super::guard::Ended;
+use crate::error::Error;
 use crate::nvvm::lacking;
 use crate::nvvm::legacy::llvm::{Kind, Value};
 
@@ -48,6 +49,27 @@ pub(crate) fn calls(function: Value<'_>) -> Vec<Value<'_>> {
     function.users().into_iter().rev().filter(is_call).collect()
 }
 
+impl Ended {
+    /// An error that a compiler gives, as far as it does not say over what.
+    pub(crate) fn refusal(error: &Error) -> Option<Self> {
+        let Error::Tool { tool, log, .. } = error else { return None };
+        let is_compiler = matches!(*tool, "libNVVM" | "LLVM");
+        if !is_compiler
+            || log.contains(['`', '@'])
+            || log.contains("constraint '")
+            || log.contains("inline asm: '")
+        {
+            return None;
+        }
+        let line = log.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let mut said = line;
+        while let Some(rest) = said.strip_prefix("error:").or(said.strip_prefix("Error:")) {
+            said = rest.trim();
+        }
+        Some(Ended { tool, said: said.to_owned(), is_refusal: true })
+    }
+}
+
 /// Names the intrinsics, or else the functions, over which a compiler ends, or which it refuses, that did so with the module. `ends`
 /// tells whether it does so with a part. `None` if no part is at fault by itself.
 pub(crate) fn name(
@@ -57,7 +79,7 @@ pub(crate) fn name(
 ) -> Option<String> {
     let until = Instant::now() + TIME;
     let is_early = |_: &FunctionValue<'_>| Instant::now() < until;
-    let verb = ended.verb();
+    let verb = format!("{} {}", ended.tool, ended.deed());
     let intrinsics = module.get_functions().filter(|one| is_intrinsic(*one)).take_while(is_early);
     let found = intrinsics.filter_map(|intrinsic| {
         let value = Value::of(&intrinsic);

@@ -43,34 +43,15 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// What the compiler does, with what follows: `libNVVM ends over`.
-    pub(crate) fn verb(&self) -> String {
-        format!("{} {}", self.tool, if self.is_refusal { "refuses" } else { "ends over" })
-    }
-
-    /// An error that a compiler gives, as far as it does not say over what.
-    pub(crate) fn refusal(error: &Error) -> Option<Self> {
-        let Error::Tool { tool, log, .. } = error else { return None };
-        let is_compiler = matches!(*tool, "libNVVM" | "LLVM");
-        if !is_compiler
-            || log.contains(['`', '@'])
-            || log.contains("constraint '")
-            || log.contains("inline asm: '")
-        {
-            return None;
-        }
-        let line = log.lines().map(str::trim).find(|line| !line.is_empty())?;
-        let mut said = line;
-        while let Some(rest) = said.strip_prefix("error:").or(said.strip_prefix("Error:")) {
-            said = rest.trim();
-        }
-        Some(Ended { tool, said: said.to_owned(), is_refusal: true })
+    /// What the compiler does with the module.
+    pub(crate) fn deed(&self) -> &'static str {
+        if self.is_refusal { "refuses" } else { "ends over" }
     }
 }
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the compiler ends over the module: {}", self.said)
+        write!(f, "the compiler {} the module: {}", self.deed(), self.said)
     }
 }
 

@@ -1,5 +1,6 @@
 //! LLVM's module as text or bitcode in one of the dialects.
 
+use std::borrow::Cow;
 use std::ffi::CString;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -31,7 +32,22 @@ const VERSION: [u64; 4] = [2, 0, 3, 2];
 ///
 /// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it calls an unknown intrinsic.
 pub fn modern_text(module: &Module<'_>) -> Result<NvvmModule> {
-    complete(module, |module| modern(module, module.print_to_string().to_bytes().to_vec()))
+    complete(module, |module| {
+        modern(module, with_old_labels(&module.print_to_string().to_string()))
+    })
+}
+
+/// The text with debug information of labels as libNVVM reads it: without the fields that LLVM 22 added, of which front ends set one.
+fn with_old_labels(text: &str) -> Vec<u8> {
+    let start = |line: &str| line.starts_with('!') && line.contains("= !DILabel(");
+    let lines = text.split_inclusive('\n').map(|line| {
+        let column = start(line).then(|| line.find(", column: ")).flatten();
+        let Some(at) = column else { return Cow::Borrowed(line) };
+        let (before, after) = line.split_at(at);
+        let rest = after.trim_start_matches(", column: ");
+        Cow::Owned(format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())))
+    });
+    lines.collect::<String>().into_bytes()
 }
 
 /// The module in modern bitcode, completed as in [`modern_text`].
@@ -57,8 +73,9 @@ fn complete(
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
     let has_layout = !is_old_layout(&module.get_data_layout().as_str().to_string_lossy());
     let has_triple = !is_incomplete(&module.get_triple().as_str().to_string_lossy());
-    let has_known_attributes = module.get_functions().all(|function| !has_new_attribute(function));
-    if has_version && has_layout && has_triple && has_known_attributes && !names::are_new(module) {
+    let is_known = |function| !has_new_attribute(function) && !is_aligned(function);
+    let has_known_functions = module.get_functions().all(is_known);
+    if has_version && has_layout && has_triple && has_known_functions && !names::are_new(module) {
         return Ok(write(module));
     }
     let copy = module.clone();
@@ -80,6 +97,9 @@ fn complete(
     }
     for function in copy.get_functions().filter(|function| has_new_attribute(*function)) {
         function.remove_enum_attribute(AttributeLoc::Function, new_attribute());
+    }
+    for function in copy.get_functions().filter(|function| is_aligned(*function)) {
+        function.as_global_value().set_alignment(0);
     }
     names::make_old(&copy)?;
     Ok(write(&copy))
@@ -144,6 +164,11 @@ pub(crate) fn is_for_gpus(triple: &str) -> bool {
 /// LLVM 22 gives it to intrinsics such as `llvm.ctpop`; libNVVM 13.0 cannot read it.
 fn new_attribute() -> u32 {
     Attribute::get_named_enum_kind_id("nocreateundeforpoison")
+}
+
+/// Whether a function has an alignment, as Clang gives to those of C++ classes. It says nothing to PTX, and libNVVM refuses it.
+fn is_aligned(function: FunctionValue<'_>) -> bool {
+    function.as_global_value().get_alignment() != 0
 }
 
 fn has_new_attribute(function: FunctionValue<'_>) -> bool {

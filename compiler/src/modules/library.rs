@@ -13,8 +13,8 @@ use super::positions::{self, Mentions, Positions};
 use super::{depth, files, kernels};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::inputs::{read, without_mark};
-use crate::nvvm::legacy;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
+use crate::nvvm::{legacy, short_pointers};
 
 /// A module of another compiler that need not have kernels, such as a library of device functions. It has no manifest and no
 /// layouts; PTX, objects and cubins are made from it.
@@ -34,6 +34,7 @@ impl<'ctx> Library<'ctx> {
         let module = read(context, name, bytes)?;
         let mut sources = SourceMap::single(name, text(&module, bytes));
         refuse(name, &sources, depth::check(llvm::Module::new(&module)))?;
+        short_pointers::settle(&module);
         refuse(name, &sources, check::reserved(llvm::Module::new(&module)))?;
         Mentions::of(llvm::Module::new(&module)).add_to(&mut sources, files::all(&module));
         Ok(Library { name: name.into(), module, sources: Arc::new(sources) })

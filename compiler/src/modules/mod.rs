@@ -74,8 +74,8 @@ use crate::disk;
 use crate::error::{Error, Mistake, Place, Result};
 use crate::inputs::cycles;
 pub use crate::inputs::read;
-use crate::nvvm;
 use crate::nvvm::legacy::llvm;
+use crate::nvvm::{self, short_pointers};
 pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 pub use library::Library;
@@ -131,6 +131,7 @@ impl<'ctx> Own<'ctx> {
     fn new(module: Module<'ctx>, name: &str, mut sources: SourceMap) -> Result<Self> {
         let view = llvm::Module::new(&module);
         library::refuse(name, &sources, depth::check(view))?;
+        short_pointers::settle(&module);
         library::refuse(name, &sources, check::reserved(view))?;
         // LLVM's verifier would not end.
         if let Some(file) = sources.files().first()

@@ -22,6 +22,8 @@ mod names;
 #[cfg(feature = "llvm")]
 pub(crate) mod scope;
 #[cfg(feature = "llvm")]
+pub(crate) mod short_pointers;
+#[cfg(feature = "llvm")]
 pub(crate) mod subprograms;
 #[cfg(feature = "llvm")]
 mod verify;

@@ -5,7 +5,7 @@
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, LinkInput, Session};
 use gridlet::error::Error;
-use gridlet::modules::SourceLines;
+use gridlet::modules::{Own, SourceLines};
 use gridlet::source::SourceMap;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -135,6 +135,29 @@ fn data_layouts_of_older_compilers_are_taken() {
         let (ptx, _) =
             session.ptx_of(&module, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
         assert!(ptx.0.contains(".entry k("), "{options:?}");
+    }
+}
+
+/// The data layout of LLVM's short pointers, as Triton 3.9 writes it, and a kernel in its style.
+#[test]
+fn short_pointers_in_registers_are_taken() {
+    let Some(session) = session() else { return };
+    let text = "target datalayout = \"e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-p7:32:32-p101:32:32-i64:64-i128:128-i256:256-\
+        v16:16-v32:32-n16:32:64\"
+        target triple = \"nvptx64-nvidia-cuda\"
+        @global_smem = external addrspace(3) global [0 x i8], align 16
+        define ptx_kernel void @k(ptr addrspace(1) %p, i32 %i) {
+          %at = getelementptr inbounds nuw i8, ptr addrspace(3) @global_smem, i32 %i
+          store i32 1, ptr addrspace(3) %at
+          %v = load i32, ptr addrspace(3) %at
+          store i32 %v, ptr addrspace(1) %p
+          ret void
+        }";
+    for options in ways() {
+        let context = Context::create();
+        let own = Own::read(&context, "k.ll", text.as_bytes()).unwrap();
+        own.check(options.arch).unwrap();
+        session.own_cubin(&own, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
     }
 }
 

@@ -125,13 +125,13 @@ fn number(message: &str) -> Option<usize> {
 
 /// A log with the lines of PTX that it names, each behind the last message about it.
 fn with_lines(log: &str, ptx: &str) -> String {
-    let messages: Vec<&str> = log.lines().collect();
+    let (messages, code): (Vec<&str>, Vec<&str>) = (log.lines().collect(), ptx.lines().collect());
     let mut text = vec![];
     for (at, message) in messages.iter().enumerate() {
         text.push((*message).to_owned());
         let line = number(message)
             .filter(|line| messages.get(at + 1).and_then(|next| number(next)) != Some(*line));
-        let quoted = line.and_then(|line| Some((line, ptx.lines().nth(line.checked_sub(1)?)?)));
+        let quoted = line.and_then(|line| Some((line, code.get(line.checked_sub(1)?)?)));
         text.extend(quoted.map(|(line, code)| format!("  {line}{QUOTE}{}", code.trim())));
     }
     text.join("\n")

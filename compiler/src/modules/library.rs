@@ -79,14 +79,12 @@ pub(super) fn check(
     by_libnvvm: bool,
 ) -> Result<()> {
     let module = llvm::Module::new(module);
-    let mut findings = check::all(module, arch, by_libnvvm);
-    findings.extend(check::lacking(module, arch, by_libnvvm));
     let target = check::target(module).into_iter().map(|(start, message)| {
         let place = line_that_starts(sources, start);
         Mistake::new(name, place, message)
     });
     let mut mistakes: Vec<Mistake> = target.collect();
-    match refuse(name, sources, findings) {
+    match refuse(name, sources, unnoticed(module, arch, by_libnvvm)) {
         Err(Error::Mistakes(others)) => mistakes.extend(others),
         other => other?,
     }
@@ -106,10 +104,15 @@ pub(crate) fn check_linked(
 ) -> Result<()> {
     let sources = SourceMap::single(name, text(module, bytes));
     let view = llvm::Module::new(module);
-    let mut findings: Vec<Finding<'_>> = depth::check(view).into_iter().collect();
-    findings.extend(check::all(view, arch, by_libnvvm));
-    findings.extend(check::lacking(view, arch, by_libnvvm));
+    let findings = depth::check(view).into_iter().chain(unnoticed(view, arch, by_libnvvm));
     refuse(name, &sources, findings).map_err(Error::in_nvvm_ir)
+}
+
+/// What no tool notices, apart from the target.
+fn unnoticed(module: llvm::Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
+    let mut findings = check::all(module, arch, by_libnvvm);
+    findings.extend(check::lacking(module, arch, by_libnvvm));
+    findings
 }
 
 /// The first line of the module's text that starts with these words.

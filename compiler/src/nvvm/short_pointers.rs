@@ -1,5 +1,5 @@
 //! LLVM's data layout with short pointers (`--nvptx-short-ptr`), which Triton uses: those to shared, constant and local memory have 32
-//! bits. libNVVM wants 64 for the latter two, and no module of one layout can be linked to one of the other.
+//! bits.
 
 use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::module::Module;

@@ -33,13 +33,17 @@ const VERSION: [u64; 4] = [2, 0, 3, 2];
 /// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it calls an unknown intrinsic.
 pub fn modern_text(module: &Module<'_>) -> Result<NvvmModule> {
     complete(module, |module| {
-        modern(module, with_old_labels(&module.print_to_string().to_string()))
+        modern(module, with_old_labels(module.print_to_string().to_string()).into_bytes())
     })
 }
 
 /// The text with debug information of labels as libNVVM reads it: without the fields that LLVM 22 added, of which front ends set one.
-fn with_old_labels(text: &str) -> Vec<u8> {
-    let start = |line: &str| line.starts_with('!') && line.contains("= !DILabel(");
+fn with_old_labels(text: String) -> String {
+    const LABEL: &str = "= !DILabel(";
+    if !text.contains(LABEL) {
+        return text;
+    }
+    let start = |line: &str| line.starts_with('!') && line.contains(LABEL);
     let lines = text.split_inclusive('\n').map(|line| {
         let column = start(line).then(|| line.find(", column: ")).flatten();
         let Some(at) = column else { return Cow::Borrowed(line) };
@@ -47,7 +51,7 @@ fn with_old_labels(text: &str) -> Vec<u8> {
         let rest = after.trim_start_matches(", column: ");
         Cow::Owned(format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())))
     });
-    lines.collect::<String>().into_bytes()
+    lines.collect()
 }
 
 /// The module in modern bitcode, completed as in [`modern_text`].

@@ -7,4 +7,5 @@ mod edge_values;
 mod fast_math;
 mod gpu;
 mod language;
+mod modules;
 mod settings;

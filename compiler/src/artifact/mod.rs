@@ -34,6 +34,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let waits = ir::graph::waits(module);
     let shared_bytes = static_shared_bytes(module);
     let dynamic_shared = ir::graph::uses_dynamic_shared(module);
+    let reads_in_loops = ir::graph::reads_in_loops(module);
     let launched = ir::graph::launched(module);
     let resident_shared_bytes = launch::resident_shared_bytes(module, strategy);
     // Resident launches know kernels by their index in the manifest, so those of other modules come last.
@@ -62,6 +63,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
         described.dynamic_shared = dynamic_shared[at];
         described.barriers = waits[at].block;
         described.warp_operations = waits[at].warp;
+        described.reads_in_loops = reads_in_loops[at];
         described.launches =
             launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect();
         described.resident = resident_shared_bytes[at].is_some();

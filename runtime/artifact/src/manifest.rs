@@ -99,6 +99,9 @@ pub struct Kernel {
     /// Whether the kernel or a function that it calls uses warp operations that wait: shuffles, votes, masked barriers.
     #[serde(default)]
     pub warp_operations: bool,
+    /// Whether the kernel, or a function that it calls, reads memory in a loop. Unknown, and false, in modules of other compilers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reads_in_loops: bool,
     /// Kernels that this kernel may launch, each listed once, in source order.
     pub launches: Vec<String>,
     /// Whether GPUs run the kernel only through [`Manifest::resident`], by its index in [`Manifest::kernels`]: it

@@ -4,8 +4,8 @@
 //! kernels times functions.
 
 use super::{
-    Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind, KernelId, Module,
-    Operand, reach,
+    Block, BlockId, Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind,
+    KernelId, Module, Operand, reach,
 };
 use crate::builtins::{Memory, WaitsFor};
 use crate::types::Type;
@@ -174,6 +174,26 @@ pub fn waits(module: &Module) -> Vec<Waits> {
     };
     let (block, warp) = (waits_for(WaitsFor::Block), waits_for(WaitsFor::Warp));
     block.into_iter().zip(warp).map(|(block, warp)| Waits { block, warp }).collect()
+}
+
+/// By block of a function, the indices of its successors.
+pub(crate) fn control_flow(function: &Function) -> Vec<Vec<usize>> {
+    let next = |block: &Block| block.terminator.successors().map(BlockId::index).collect();
+    function.blocks.iter().map(next).collect()
+}
+
+/// By kernel, whether it, or a function that it may call, reads memory in a loop of its own. Local variables as such are no memory.
+pub fn reads_in_loops(module: &Module) -> Vec<bool> {
+    of_kernels(module, |function| {
+        let in_loop = reach::on_cycles(&control_flow(function));
+        let mut looping = function.blocks.iter().zip(in_loop).filter(|(_, is_in_loop)| *is_in_loop);
+        looping.any(|(block, _)| {
+            block.instructions.iter().any(|id| match &function.instructions[id.index()].kind {
+                InstKind::Load(from) => !matches!(from, Operand::Slot(_)),
+                _ => false,
+            })
+        })
+    })
 }
 
 /// By kernel, whether it, or a function that it may call, reads the base of dynamic shared memory.

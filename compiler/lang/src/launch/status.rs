@@ -27,6 +27,7 @@ use gridlet_artifact::manifest::LINKED_SOURCE;
 use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
+use crate::ir::graph::control_flow;
 use crate::ir::{
     BinaryOp, Block, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId,
     InstKind, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space, Terminator, Unroll,
@@ -319,8 +320,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
 
 /// By block of a kernel's body, whether no loop contains or follows it; false in other functions.
 fn before_end(function: &Function) -> Vec<bool> {
-    let next = |block: &Block| block.terminator.successors().map(BlockId::index).collect();
-    let next: Vec<Vec<usize>> = function.blocks.iter().map(next).collect();
+    let next = control_flow(function);
     if !matches!(function.role, Role::Body(_)) {
         return vec![false; next.len()];
     }

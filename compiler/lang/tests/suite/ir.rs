@@ -17,6 +17,7 @@ use gridlet_lang::ir::{Module, build::build_ir, parse::parse, print::print, veri
 use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout::{Layouts, ParamLayout, compute_layouts};
 use gridlet_lang::load::load;
+use gridlet_lang::source::SourceMap;
 use gridlet_lang::types::Structs;
 
 /// The examples and the programs under `in/ok`, sorted by name.
@@ -137,6 +138,29 @@ fn early_returns_are_found() {
         }
     }
     check("early_returns", Path::new("all"), &text);
+}
+
+#[test]
+fn loops_that_read_memory_are_found() {
+    let source = "
+        fn total(p: *const u32) -> u32 {
+            let mut sum = 0u32;
+            for i in 0u32..4 { sum += p[i]; }
+            return sum;
+        }
+        kernel by_call(p: *mut u32) { *p = total(p); }
+        kernel in_while(p: *mut u32) { let mut i = 0u32; while p[i] > 7 { i += 1; } *p = i; }
+        kernel of_array(p: *mut u32) { let a = [1u32, 2, 3]; for i in 0u32..3 { *p = a[i]; } }
+        kernel without_memory(p: *mut u32) { let mut i = *p; while i > 7 { i /= 2; } *p = i; }
+        kernel stores(p: *mut u32) { for i in 0u32..4 { p[i] = i; } }
+        kernel after(p: *mut u32) { for i in 0u32..4 { p[i] = i; } p[4] = p[0]; }
+    ";
+    let mut sources = SourceMap::default();
+    sources.add("loops.grid", source);
+    let module = gridlet_lang::program::check(sources).expect("a program").module;
+    let found = graph::reads_in_loops(&module).into_iter().zip(&module.kernels);
+    let found: Vec<_> = found.filter(|(reads, _)| *reads).map(|(_, k)| k.name.as_str()).collect();
+    assert_eq!(found, ["by_call", "in_while", "of_array"]);
 }
 
 #[test]

@@ -79,6 +79,14 @@ impl Session {
                 (ptx, String::new())
             }
             Backend::LibNvvm => {
+                // Passes of LLVM may crash over modules of other compilers.
+                let check_sums = match process {
+                    Process::This if options.optimize => {
+                        ptx::check_sums::by_bytes(module, options.arch, &ptx_options)?
+                    }
+                    _ => None,
+                };
+                let module = check_sums.as_ref().unwrap_or(module);
                 // libNVVM and ptxas do not take them beside descriptions of variables.
                 let named = match options.debug_variables() {
                     true => None,

@@ -1,6 +1,8 @@
 //! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
 #[cfg(feature = "llvm")]
+pub(crate) mod check_sums;
+#[cfg(feature = "llvm")]
 mod contraction;
 #[cfg(feature = "llvm")]
 pub(crate) mod culprits;

@@ -165,7 +165,7 @@ fn of_bitcode(
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
 }
 
-fn refused(operation: &str, log: String) -> Error {
+pub(super) fn refused(operation: &str, log: String) -> Error {
     Error::Tool { tool: "LLVM", operation: operation.into(), log: log.trim().into() }
 }
 
@@ -195,7 +195,12 @@ fn has_many_parameters(module: &Module<'_>, data: &TargetData) -> bool {
     module.get_functions().filter(is_kernel).any(|kernel| bytes(kernel) > MOST_BYTES)
 }
 
-fn target_machine(arch: CudaArch, options: &PtxOptions, features: &str) -> Result<TargetMachine> {
+/// LLVM's NVPTX target for an architecture, with `features` of its own beyond those of the architecture.
+pub(super) fn target_machine(
+    arch: CudaArch,
+    options: &PtxOptions,
+    features: &str,
+) -> Result<TargetMachine> {
     Target::initialize_nvptx(&InitializationConfig::default());
     let triple = TargetTriple::create(codegen::TRIPLE);
     let target = Target::from_triple(&triple)

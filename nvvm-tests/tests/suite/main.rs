@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod barriers;
+mod check_sums;
 mod differential;
 mod extern_kernels;
 mod externs;

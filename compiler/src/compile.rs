@@ -499,6 +499,9 @@ impl Session {
         let (ptx, _) = self.ptx_of_lowered(program, &unlimited, &alone)?;
         let assembled = LinkOptions::default();
         let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
+        let mut loops = ir::graph::has_loops(&program.module).into_iter().zip(&nests);
+        let is_loose = loops.any(|(loops, nests)| loops && *nests)
+            && !ir::graph::orders_grids(&program.module);
         let launches = ir::graph::launched(&program.module);
         let kernels = program.module.kernels.iter().zip(launches).zip(nests);
         let named: Vec<_> = kernels
@@ -508,7 +511,7 @@ impl Session {
             })
             .collect();
         let threads = resident.max_block_threads;
-        link::registers::limit(&object, &named, threads, bound).map(Some)
+        link::registers::limit(&object, &named, is_loose, threads, bound).map(Some)
     }
 
     /// Compiles and links a checked program, and compares the cubin's own parameter records with

@@ -5,7 +5,7 @@
 
 use super::{
     Block, BlockId, Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind,
-    KernelId, Module, Operand, reach,
+    KernelId, Module, Operand, Stream, reach,
 };
 use crate::builtins::{Memory, WaitsFor};
 use crate::types::Type;
@@ -180,6 +180,21 @@ pub fn waits(module: &Module) -> Vec<Waits> {
 pub(crate) fn control_flow(function: &Function) -> Vec<Vec<usize>> {
     let next = |block: &Block| block.terminator.successors().map(BlockId::index).collect();
     function.blocks.iter().map(next).collect()
+}
+
+/// By kernel, whether it, or a function that it may call, has a loop.
+pub fn has_loops(module: &Module) -> Vec<bool> {
+    of_kernels(module, |function| reach::on_cycles(&control_flow(function)).contains(&true))
+}
+
+/// Whether a kernel launches into a stream that orders grids: any but fire and forget.
+pub fn orders_grids(module: &Module) -> bool {
+    module.functions.iter().flat_map(|function| &function.instructions).any(|inst| {
+        match &inst.kind {
+            InstKind::Launch(launch) => launch.stream != Stream::FireAndForget,
+            _ => false,
+        }
+    })
 }
 
 /// By kernel, whether it, or a function that it may call, reads memory in a loop of its own. Local variables as such are no memory.

@@ -161,6 +161,30 @@ fn loops_that_read_memory_are_found() {
     let found = graph::reads_in_loops(&module).into_iter().zip(&module.kernels);
     let found: Vec<_> = found.filter(|(reads, _)| *reads).map(|(_, k)| k.name.as_str()).collect();
     assert_eq!(found, ["by_call", "in_while", "of_array"]);
+    assert_eq!(graph::has_loops(&module), [true; 6]);
+    assert!(!graph::orders_grids(&module));
+}
+
+#[test]
+fn launches_that_order_grids_are_found() {
+    for (stream, orders) in [
+        ("stream = fire_and_forget", false),
+        ("stream = tail", true),
+        ("stream = stream_create()", true),
+        ("", true),
+    ] {
+        let comma = if stream.is_empty() { "" } else { ", " };
+        let source = format!(
+            "kernel child() {{}}
+             kernel parent() {{ launch child<<<1, 1>>>(); }}"
+        )
+        .replace("<<<1, 1>>>", &format!("<<<1, 1{comma}{stream}>>>"));
+        let mut sources = SourceMap::default();
+        sources.add("streams.grid", source);
+        let module = gridlet_lang::program::check(sources).expect("a program").module;
+        assert_eq!(graph::orders_grids(&module), orders, "`{stream}`");
+        assert_eq!(graph::has_loops(&module), [false; 2]);
+    }
 }
 
 #[test]

@@ -451,13 +451,9 @@ fn read(
     if form == Form::Source {
         return check(sources, None, options, messages);
     }
-    let program = builder::read(name, text).map_err(|error| {
-        let error = match error.into() {
-            Error::Invalid(message) => Error::module(ids::GRIDLET_IR, message),
-            other => other,
-        };
-        messages.failed(error, &sources)
-    })?;
+    let mut sources = sources;
+    let program = builder::read_into(&mut sources, name, text)
+        .map_err(|error| messages.failed(error.into(), &sources))?;
     let sources = (*program.sources).clone();
     Ok(gridlet_module { input: Read::Program(Box::new(program)), sources })
 }

@@ -63,8 +63,9 @@ fn ir(path: &Path, wanted: &[KernelName], reporter: &Reporter) -> Result<Checked
         Error::Io { path: path.to_path_buf(), source }
     })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let shown = SourceMap::single(&name, &text);
-    builder::read(&name, &text).map_err(|error| reporter.program(error.into(), &shown))
+    let mut sources = SourceMap::default();
+    let read = builder::read_into(&mut sources, &name, &text);
+    read.map_err(|error| reporter.program(error.into(), &sources))
 }
 
 /// Reads a module of NVVM IR.

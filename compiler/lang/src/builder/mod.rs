@@ -435,10 +435,8 @@ impl ProgramBuilder {
             lowered: false,
             resident: None,
         };
-        complete(module).map_err(|error| match error {
-            Error::Program(messages) => Error::Invalid(described(&sources, &messages)),
-            other => other,
-        })
+        let checked = check_rules(&module).and_then(|()| complete(module));
+        checked.map_err(|error| as_text(error, &sources))
     }
 }
 
@@ -475,6 +473,14 @@ fn check_positions(sources: &SourceMap, functions: &[Function]) -> Result<()> {
     Ok(())
 }
 
+/// Messages about a program as text, for those who do not have its sources.
+fn as_text(error: Error, sources: &SourceMap) -> Error {
+    match error {
+        Error::Program(messages) => Error::Invalid(described(sources, &messages)),
+        other => other,
+    }
+}
+
 /// Messages with their places, one a line.
 fn described(sources: &SourceMap, messages: &[Diagnostic]) -> String {
     let one = |message: &Diagnostic| {
@@ -488,58 +494,74 @@ fn described(sources: &SourceMap, messages: &[Diagnostic]) -> String {
 }
 
 /// Reads a program from the text form of the IR, whose grammar is at the top of [`crate::ir::print`]. Any instruction may end
-/// in a position in the front end's own source, `; line 3` or `; other.toy:3`. `name` is that of the program's first file.
+/// in a position in the front end's own source, `; line 3` or `; other.toy:3`; without one, it is at its own line of this text.
+/// `name` is that of the text, which is the program's first file: `; line 3` is in it.
 /// A `try launch` whose status nothing reads records its failure, as [`Body::try_launch_into`] says.
 ///
 /// # Errors
-/// [`Error::Program`] with the first violation of the grammar, at its place in a [`SourceMap`] of this text alone, or with
-/// launches that are wrong: a constant size that no launch can have, an argument that certainly points to a local variable or
-/// to shared memory, parameters of more than 4,096 bytes; [`Error::Invalid`] with the first violation of the IR's rules or of
-/// those for names.
+/// [`Error::Invalid`], with file and line, for the first violation of the grammar, of the IR's rules or of those for names, and
+/// for launches that are wrong: a constant size that no launch can have, an argument that certainly points to a local variable
+/// or to shared memory, parameters of more than 4,096 bytes. [`read_into`] gives messages with positions instead.
 pub fn read(name: &str, text: &str) -> Result<Checked> {
-    let mut module = parse::parse_as(name, text).map_err(|error| {
+    let mut sources = SourceMap::default();
+    read_into(&mut sources, name, text).map_err(|error| as_text(error, &sources))
+}
+
+/// As [`read`], for programs that show messages. `sources` becomes the files in which the messages of an error are: the text, and
+/// those that its positions name.
+///
+/// # Errors
+/// [`Error::Program`], in the cases of [`read`].
+pub fn read_into(sources: &mut SourceMap, name: &str, text: &str) -> Result<Checked> {
+    *sources = SourceMap::default();
+    sources.add_known(name, text, Known::Text);
+    let mut module = parse::parse_own(name, text).map_err(|error| {
         let lines = text.split_inclusive('\n').take(error.position.line as usize - 1);
         let before: usize = lines.map(str::len).sum();
         let characters = text[before..].chars().take(error.position.column as usize - 1);
         let at = before + characters.map(char::len_utf8).sum::<usize>();
-        let span = Span::new(FileId(0), at..at);
-        Error::Program(vec![Diagnostic::error(ids::GRIDLET_IR, span, error.message)])
+        broken(Span::new(FileId(0), at..at), error.message)
     })?;
-    if module.lowered {
-        return Err(yours("its launches are lowered; only `launches symbolic` can be read".into()));
-    }
-    if let Some(function) = module.externs.iter().find(|function| function.span.is_none()) {
-        let name = &function.name;
-        return Err(yours(format!("`extern @{name}` lacks its `fn`")));
-    }
-    for function in &mut module.functions {
-        for slot in &mut function.slots {
-            slot.variable = Some(variable(&slot.name, function.span));
-        }
-    }
+    *sources = (*module.sources).clone();
+    check_rules(&module)?;
+    // Debuggers show no constants of the front end.
     for global in &mut module.globals {
-        if global.exported || global.space == Space::Shared {
-            global.variable = Some(variable(&global.name, Span::new(FileId(0), 0..0)));
+        if !global.exported && global.space != Space::Shared {
+            global.variable = None;
         }
     }
     complete(module)
 }
 
-/// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
-fn complete(mut module: Module) -> Result<Checked> {
+/// An error about the rules of the IR or the names in it, without a place if that is unknown.
+fn broken(span: Span, message: String) -> Error {
+    let message = match span == Span::NOWHERE {
+        true => Diagnostic::general_error(ids::GRIDLET_IR, message),
+        false => Diagnostic::error(ids::GRIDLET_IR, span, message),
+    };
+    Error::Program(vec![message])
+}
+
+/// Checks the names that the host uses, and the rules of the IR.
+fn check_rules(module: &Module) -> Result<()> {
     let files = module.sources.files();
     if let Some(wrong) = files.iter().find_map(|file| wrong_file_name(&file.name)) {
-        return Err(yours(wrong));
+        return Err(broken(Span::NOWHERE, wrong));
     }
-    if let Some((span, wrong)) = names::of_module(&module) {
-        return Err(yours_at(&module.sources, span, &wrong));
+    if let Some((span, wrong)) = names::of_module(module) {
+        return Err(broken(span, wrong));
     }
-    verify::find(&module).map_err(|broken| {
-        yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
-    })?;
+    verify::find(module)
+        .map_err(|wrong| broken(wrong.span.unwrap_or(Span::NOWHERE), wrong.message))?;
     if module.kernels.is_empty() {
-        return Err(yours("the program has no kernel; declare one for the host to launch".into()));
+        let why = "the program has no kernel; declare one for the host to launch";
+        return Err(broken(Span::NOWHERE, why.into()));
     }
+    Ok(())
+}
+
+/// Makes launches whose status is dropped record failures, checks the launches, and lays out the parameter buffers.
+fn complete(mut module: Module) -> Result<Checked> {
     dropped::record(&mut module.functions);
     let mut wrong = impossible_launches(&module);
     wrong.extend(pointed::unreachable_arguments(&module));

@@ -81,7 +81,10 @@ fn wrong_parameter(of: &str, parameters: &[Parameter]) -> Option<String> {
 /// Kernels, and variables in device memory: the host finds them by their names.
 fn seen_by_the_host(module: &Module) -> Option<Mistake> {
     let variables = module.globals.iter().filter(|global| global.exported);
-    let variables = variables.map(|global| ("variable", &global.name, Span::NOWHERE));
+    let variables = variables.map(|global| {
+        let span = global.variable.as_ref().map_or(Span::NOWHERE, |variable| variable.span);
+        ("variable", &global.name, span)
+    });
     let kernels = module.kernels.iter().map(|kernel| ("kernel", &kernel.name, kernel.span));
     let mut seen = BTreeMap::new();
     for (what, name, span) in variables.chain(kernels) {

@@ -4,6 +4,7 @@ mod nesting;
 mod owners;
 mod pointers;
 mod programs;
+mod text;
 mod texts;
 
 use super::{Body, Error, Geometry, ProgramBuilder, read};

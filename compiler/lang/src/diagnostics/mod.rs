@@ -61,6 +61,11 @@ impl Diagnostic {
         Diagnostic::new(Severity::Warning, id, shortened(message)).primary(span)
     }
 
+    /// An error about no place in particular.
+    pub fn general_error(id: &'static str, message: impl Into<String>) -> Self {
+        Diagnostic::new(Severity::Error, id, shortened(message))
+    }
+
     /// A warning about no place in particular.
     pub fn general_warning(id: &'static str, message: impl Into<String>) -> Self {
         Diagnostic::new(Severity::Warning, id, shortened(message))

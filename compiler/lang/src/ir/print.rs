@@ -22,7 +22,7 @@
 //! - An `extern fn` is declared by the program; without `fn`, the compiler itself needs the function.
 //! - An `extern kernel` is defined by another module; its entry is left out.
 //! - Built-in structs are left out. Launches and calls end in a comment with their source line, `; line 38`,
-//!   or `; other.grid:38` outside the first file.
+//!   or `; other.grid:38` outside the first file. Other instructions may have one, too.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};

@@ -1,5 +1,6 @@
 //! A position in the text, and the basic tokens of the grammar.
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use super::ParseError;
@@ -66,6 +67,21 @@ impl<'t> Cursor<'t> {
         let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
         self.at += line.len();
         line.trim_end()
+    }
+
+    /// The bytes of the line at which it is, without the white space around it.
+    pub(super) fn line_range(&self) -> Range<usize> {
+        let start = self.text[..self.at].rfind('\n').map_or(0, |end| end + 1);
+        let end = self.text[self.at..].find('\n').map_or(self.text.len(), |end| self.at + end);
+        let line = &self.text[start..end];
+        let start = start + line.len() - line.trim_start().len();
+        start..start + line.trim().len()
+    }
+
+    /// The place some bytes later in the same line.
+    pub(super) fn past(mut self, bytes: usize) -> Self {
+        self.at += bytes;
+        self
     }
 
     /// Consumes a punctuation mark, if it comes next. Returns whether it did.

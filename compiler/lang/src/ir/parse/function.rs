@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cursor::Cursor;
-use super::{NOWHERE, Parser, Result};
+use super::{Parser, Result, positions, variable};
 use crate::builtins::{Builtin, Order};
 use crate::ir::print::{BINARY_OPS, binary_name};
 use crate::ir::{
@@ -115,7 +115,7 @@ impl<'t> Parser<'t> {
             instructions: vec![],
             blocks,
             addressed: vec![],
-            span: NOWHERE,
+            span: self.here_of(&place),
         };
         self.resolve(body, &mut function)?;
         self.module.functions.push(function);
@@ -144,7 +144,8 @@ impl<'t> Parser<'t> {
             if body.slots.insert(name, SlotId(slots.len() as u32)).is_some() {
                 return Err(place.error(format!("slot `{name}` is declared twice")));
             }
-            slots.push(Slot { name: name.into(), ty, unset, variable: None });
+            let variable = self.keeps_own.then(|| variable(name, self.here_of(&place)));
+            slots.push(Slot { name: name.into(), ty, unset, variable });
         }
     }
 
@@ -180,11 +181,14 @@ impl<'t> Parser<'t> {
             }
             instructions.push(self.instruction(body)?);
         };
-        let mut end = None;
+        // Where the instruction before has a position, it is that of the end, too.
+        let before = instructions.last().and_then(|id| body.instructions[id.index()].as_ref());
+        let is_own = self.keeps_own && before.is_none_or(|before| positions::is_own(before.span));
+        let mut end = is_own.then(|| self.here());
         if self.cursor.eat(";") {
             // Any other comment may stand here too.
             let comment = self.cursor.clone();
-            end = self.position().ok();
+            end = self.position().ok().or(end);
             self.cursor = comment;
             self.cursor.line();
         }
@@ -238,7 +242,7 @@ impl<'t> Parser<'t> {
         // A value got its id at its first mention; only instructions without a value need a new one.
         let id = id.unwrap_or_else(|| body.new_instruction());
         let kind = self.operation(body, id)?;
-        let span = if self.cursor.eat(";") { self.position()? } else { NOWHERE };
+        let span = if self.cursor.eat(";") { self.position()? } else { self.here() };
         self.cursor.end_of_line()?;
         body.instructions[id.index()] = Some(Inst { kind, ty, span });
         Ok(id)

@@ -5,7 +5,7 @@
 //!
 //! Printing a module that was read gives the same text. The text does not contain:
 //! - spans, except the lines of calls and launches. The span of a kernel is where its entry calls its body;
-//!   all others are at the start of the first file;
+//!   all others are at the start of the first file, or, by [`parse_own`], at their own line of this text;
 //! - sources. Each file that a position names is replaced by one of empty lines; the first is called
 //!   [`FIRST_FILE`];
 //! - the ids of instructions, which are numbered in the order of their first mention;
@@ -16,6 +16,7 @@
 
 mod cursor;
 mod function;
+mod positions;
 mod value;
 
 use std::collections::BTreeMap;
@@ -24,17 +25,14 @@ use std::sync::Arc;
 use cursor::Cursor;
 
 use super::{
-    Extern, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, LaunchBounds, Module,
-    Parameter, Space,
+    Extern, FunctionId, Global, GlobalId, Init, Kernel, KernelId, LaunchBounds, Module, Parameter,
+    Space, Variable,
 };
-use crate::source::{FileId, Known, LineColumn, SourceMap, Span};
+use crate::source::{LineColumn, Span};
 use crate::types::{Field, Struct, StructId, Structs, Type};
 
 /// The name of the program's first file in a module that was read.
 pub const FIRST_FILE: &str = "program.grid";
-
-/// The maximum line number in a position.
-const MAX_LINES: u32 = 1_000_000;
 
 /// Why a text is not IR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,14 +51,20 @@ type Result<T> = std::result::Result<T, ParseError>;
 /// # Errors
 /// The first violation of the grammar, or the first name that is undeclared or declared twice.
 pub fn parse(text: &str) -> Result<Module> {
-    parse_as(FIRST_FILE, text)
+    read(FIRST_FILE, text, false)
 }
 
-/// As [`parse`], with a name for the program's first file, in which positions such as `line 3` are.
+/// As [`parse`], for a front end's own text: what has no position is at its own line of the text, which is the program's first
+/// file, called `name`. Positions such as `line 3` are in it, too. The compiler's own functions and lowered launches, which only
+/// the compiler writes, are refused.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_as(first_file: &str, text: &str) -> Result<Module> {
+pub fn parse_own(name: &str, text: &str) -> Result<Module> {
+    read(name, text, true)
+}
+
+fn read(first_file: &str, text: &str, keeps_own: bool) -> Result<Module> {
     let names = Names::declared(text)?;
     let mut parser = Parser {
         cursor: Cursor::new(text),
@@ -68,6 +72,7 @@ pub fn parse_as(first_file: &str, text: &str) -> Result<Module> {
         globals: BTreeMap::new(),
         externs: BTreeMap::new(),
         files: vec![(first_file, 0)],
+        keeps_own,
         module: Module {
             sources: Arc::default(),
             structs: Structs::new(),
@@ -80,15 +85,15 @@ pub fn parse_as(first_file: &str, text: &str) -> Result<Module> {
         },
     };
     parser.module()?;
-    let mut sources = SourceMap::default();
-    for (name, lines) in parser.files {
-        sources.add_known(name, "\n".repeat(lines as usize), Known::Lines);
-    }
-    Ok(Module { sources: Arc::new(sources), ..parser.module })
+    let Parser { files, mut module, .. } = parser;
+    module.sources = Arc::new(positions::settle(&mut module, &files, text, keeps_own));
+    Ok(module)
 }
 
-/// The start of the first file.
-const NOWHERE: Span = Span::NOWHERE;
+/// A variable for debuggers, known in its whole function or module.
+fn variable(name: &str, span: Span) -> Variable {
+    Variable { name: name.into(), span, scope: None, parameter: None }
+}
 
 /// The names that a text may mention before their declaration.
 #[derive(Default)]
@@ -164,6 +169,8 @@ struct Parser<'t> {
     externs: BTreeMap<&'t str, super::ExternId>,
     /// The files named in positions, each with its lines.
     files: Vec<(&'t str, u32)>,
+    /// Whether what has no position is at its own line.
+    keeps_own: bool,
     module: Module,
 }
 
@@ -171,13 +178,19 @@ impl<'t> Parser<'t> {
     fn module(&mut self) -> Result<()> {
         self.cursor.skip_blank_lines();
         self.cursor.expect_word("launches")?;
+        self.cursor.rest();
+        let place = self.cursor.clone();
         self.module.lowered = self.cursor.eat_word("lowered");
+        if self.module.lowered && self.keeps_own {
+            let why = "the launches are lowered; only `launches symbolic` can be read";
+            return Err(place.error(why.into()));
+        }
         if !self.module.lowered && !self.cursor.eat_word("symbolic") {
             return Err(self.cursor.expected("`symbolic` or `lowered`"));
         }
         self.cursor.end_of_line()?;
         for _ in 2..self.names.structs.len() {
-            let item = Struct { name: String::new(), fields: vec![], span: Some(NOWHERE) };
+            let item = Struct { name: String::new(), fields: vec![], span: Some(Span::NOWHERE) };
             self.module.structs.add(item);
         }
         while self.declaration("struct") {
@@ -216,23 +229,7 @@ impl<'t> Parser<'t> {
             }
             self.function()?;
         }
-        self.place_kernels();
         Ok(())
-    }
-
-    /// Sets the span of each kernel to that of the body call in its entry, where the builder places the call.
-    fn place_kernels(&mut self) {
-        let module = &mut self.module;
-        for kernel in &mut module.kernels {
-            let entry = &module.functions[kernel.entry.index()].instructions;
-            let call = entry.iter().find(|inst| {
-                matches!(inst.kind, InstKind::Call { function, .. } if function == kernel.body)
-            });
-            kernel.span = call.map_or(NOWHERE, |call| call.span);
-            for function in [kernel.body, kernel.entry] {
-                module.functions[function.index()].span = kernel.span;
-            }
-        }
     }
 
     /// Consumes this word if it starts the next line. Returns whether it did.
@@ -242,6 +239,7 @@ impl<'t> Parser<'t> {
     }
 
     fn structure(&mut self) -> Result<()> {
+        let span = self.here();
         let name = self.cursor.name("the name of a struct")?;
         self.cursor.expect("{")?;
         let fields = self.parameters("", "}")?;
@@ -251,11 +249,13 @@ impl<'t> Parser<'t> {
         };
         let item = self.module.structs.get_mut(id);
         item.name = name.into();
+        item.span = Some(span);
         item.fields = fields.into_iter().map(|Parameter { name, ty }| Field { name, ty }).collect();
         Ok(())
     }
 
     fn global(&mut self, space: Space) -> Result<()> {
+        let span = self.here();
         let name = self.symbol()?;
         self.cursor.expect(":")?;
         let ty = self.ty()?;
@@ -279,13 +279,17 @@ impl<'t> Parser<'t> {
             ty,
             init,
             exported,
-            variable: None,
+            variable: self.keeps_own.then(|| variable(name, span)),
         });
         Ok(())
     }
 
     fn declared_function(&mut self) -> Result<()> {
-        let span = self.cursor.eat_word("fn").then_some(NOWHERE);
+        let here = self.here();
+        let span = self.cursor.eat_word("fn").then_some(here);
+        if span.is_none() && self.keeps_own {
+            return Err(self.cursor.expected("`fn` or `kernel`"));
+        }
         let name = self.symbol()?;
         self.cursor.expect("(")?;
         let mut parameters = vec![];
@@ -323,7 +327,7 @@ impl<'t> Parser<'t> {
             launch_bounds: None,
             noalias: false,
             fast_math: false,
-            span: NOWHERE,
+            span: self.here_of(&start),
         };
         self.module.functions.push(kernel.declared_entry(id));
         self.module.kernels.push(kernel);
@@ -357,7 +361,7 @@ impl<'t> Parser<'t> {
         let Some(&entry) = self.names.functions.get(name) else {
             return Err(start.error(format!("kernel `{name}` has no `entry @{name}`")));
         };
-        let span = NOWHERE;
+        let span = self.here_of(&start);
         let name = name.into();
         self.module.kernels.push(Kernel {
             name,
@@ -417,40 +421,6 @@ impl<'t> Parser<'t> {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// `line 38` or `other.grid:38`, up to the end of the line; `?` stands for an unknown position.
-    fn position(&mut self) -> Result<Span> {
-        self.cursor.rest();
-        let mut start = self.cursor.clone();
-        let text = self.cursor.line();
-        if text == "?" {
-            return Ok(NOWHERE);
-        }
-        let (file, line) = match text.strip_prefix("line ") {
-            Some(line) => (None, line),
-            None => match text.rsplit_once(':') {
-                Some((file, line)) => (Some(file), line),
-                None => return Err(start.expected("a position such as `line 3` or `a.grid:3`")),
-            },
-        };
-        let line = line.parse().ok().filter(|line| (1..=MAX_LINES).contains(line));
-        let Some(line) = line else {
-            return Err(start.expected(&format!("a line from 1 to {MAX_LINES}")));
-        };
-        let at = match file {
-            None => 0,
-            Some(file) => {
-                let known = self.files.iter().position(|(name, _)| *name == file);
-                known.unwrap_or_else(|| {
-                    self.files.push((file, 0));
-                    self.files.len() - 1
-                })
-            }
-        };
-        let lines = &mut self.files[at].1;
-        *lines = line.max(*lines);
-        Ok(Span { file: FileId(at as u32), start: line - 1, end: line - 1 })
     }
 }
 

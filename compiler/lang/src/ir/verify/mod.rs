@@ -97,7 +97,8 @@ fn check_module(module: &Module) -> std::result::Result<(), Violation> {
             Space::Shared => "shared variable",
             Space::Device | Space::Constant => "global",
         };
-        check_global(module, global).map_err(|e| Violation::of(what, &global.name, &e, None))?;
+        check_global(module, global)
+            .map_err(|e| Violation::of(what, &global.name, &e, declared(global)))?;
     }
     for item in &module.externs {
         let check = || -> Checked {
@@ -197,14 +198,23 @@ fn check_result_type(module: &Module, ty: &Type) -> Checked {
     if *ty == Type::Unit { Ok(()) } else { check_value_type(module, ty) }
 }
 
-fn check_symbols(module: &Module) -> Checked {
-    let functions = module.functions.iter().map(|function| &function.name);
-    let globals = module.globals.iter().map(|global| &global.name);
-    let externs = module.externs.iter().map(|item| &item.name);
+/// Where a global was declared, if that is known.
+fn declared(global: &Global) -> Option<Span> {
+    global.variable.as_ref().map(|variable| variable.span)
+}
+
+fn check_symbols(module: &Module) -> std::result::Result<(), Violation> {
+    let functions = module.functions.iter().map(|one| (&one.name, Some(one.span)));
+    let globals = module.globals.iter().map(|one| (&one.name, declared(one)));
+    let externs = module.externs.iter().map(|one| (&one.name, one.span));
     let mut seen = BTreeSet::new();
-    for symbol in functions.chain(globals).chain(externs) {
-        require!(!symbol.is_empty(), "a symbol without a name");
-        require!(seen.insert(symbol), "the symbol `{symbol}` is defined twice");
+    for (symbol, span) in functions.chain(globals).chain(externs) {
+        let message = match seen.insert(symbol) {
+            _ if symbol.is_empty() => "a symbol without a name".into(),
+            true => continue,
+            false => format!("the symbol `{symbol}` is defined twice"),
+        };
+        return Err(Violation { message, span });
     }
     Ok(())
 }

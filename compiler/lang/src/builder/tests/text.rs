@@ -1,0 +1,105 @@
+//! The text form of the IR from other front ends: where its mistakes are.
+
+use super::super::{read, read_into};
+use crate::diagnostics::render;
+use crate::error::Error;
+use crate::source::SourceMap;
+
+/// A program of `child(p, n)` and `main(p, n)` with these declarations, lines in the body of each, and functions. Only the
+/// launches have positions.
+pub(super) fn text(declarations: &str, child: &str, main: &str, functions: &str) -> String {
+    let mut text = "launches symbolic\n\n".to_owned() + declarations;
+    for name in ["child", "main"] {
+        text += &format!("kernel @{name}(p: *mut u32, n: u32) body @{name}.body\n");
+    }
+    for (name, body) in [("child", child), ("main", main)] {
+        let body = if body.is_empty() { "  return\n" } else { body };
+        text += &format!("\nbody @{name}.body(%geometry: geometry, %p: *mut u32, %n: u32) {{\n");
+        text += &format!("entry:\n{body}}}\n");
+        text += &format!("\nentry @{name}(%p: *mut u32, %n: u32) {{\nentry:\n");
+        text += "  %0: geometry = hardware_geometry\n";
+        text += &format!("  call @{name}.body(%0, %p, %n)\n  return\n}}\n");
+    }
+    text + functions
+}
+
+/// A launch of `child` from `main` with these sizes and arguments.
+fn launch(sizes: [&str; 2], arguments: &str, position: &str) -> String {
+    let [grid, block] = sizes;
+    format!(
+        "  %0: *mut u32 = element_address @tile, 0u32\n  %1: dim3 = aggregate {grid}u32, 1u32, 1u32\n  \
+         %2: dim3 = aggregate {block}u32, 1u32, 1u32\n  launch @child<<<%1, %2, shared = 0u32, stream = \
+         default>>>({arguments}){position}\n  return\n"
+    )
+}
+
+/// What is wrong with a text, as users see it.
+pub(super) fn wrong(text: &str) -> String {
+    let mut sources = SourceMap::default();
+    match read_into(&mut sources, "a.gir", text) {
+        Err(Error::Program(messages)) => render(&messages, &sources, false),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn mistakes_of_launches_are_at_their_positions() {
+    let tile = "shared @tile: [u32; 64]\n";
+    let of = |main: &str| wrong(&text(tile, "", main, ""));
+    let mut seen = String::new();
+    for position in ["", "  ; m.toy:5", "  ; line 7"] {
+        seen += &of(&launch(["1", "4"], "%0, %n", position));
+        seen += &of(&launch(["0", "2000"], "%p, %n", position));
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn broken_rules_are_at_their_lines() {
+    let cases = [
+        text("", "", "  store %p, 1i32  ; m.toy:9\n  return\n", ""),
+        text("", "", "  store %p, 1i32\n  return\n", ""),
+        text("", "  %0: u32 = load %p  ; m.toy:3\n  return %0\n", "", ""),
+        text("", "  %0: u32 = load %p\n  return %0\n", "", ""),
+        text("device @a: u32 = \"abc\"\n", "", "", ""),
+        text("device @a: u32 = zero\ndevice @a: u32 = zero\n", "", "", ""),
+        text("struct S { a: u32, a: u32 }\n", "", "", ""),
+        text("", "", "", "\nfn @f() {\nslot $x: [(); 3]\nentry:\n  return\n}\n"),
+        text("", "", "", "\nfn @f(%x: [(); 3]) {\nentry:\n  return\n}\n"),
+        text("extern @f(u32)\n", "", "", ""),
+        text("", "", "", "").replace("symbolic", "lowered"),
+        "launches symbolic\n".into(),
+        text("", "", "  store %p, 1u32  ; m.toy:0\n  return\n", ""),
+        text("", "", "  store %p, 1u32  ; models/:3\n  return\n", ""),
+    ];
+    insta::assert_snapshot!(cases.map(|case| wrong(&case)).join("\n"));
+}
+
+#[test]
+fn errors_without_sources_name_file_and_line() {
+    let error = |main: &str| read("a.gir", &text("", "", main, "")).unwrap_err().to_string();
+    let wrong = error("  store %p, 1i32\n  return\n");
+    assert!(wrong.starts_with("your module: a.gir:20: function `main.body`"), "{wrong}");
+    let unknown = error("  store %q, 1i32\n  return\n");
+    assert!(unknown.starts_with("your module: a.gir:20: expected the name of"), "{unknown}");
+}
+
+/// Without a position, code is at its own line.
+#[test]
+fn code_without_a_position_is_at_its_own_line() {
+    let lines = |text: &str| {
+        let program = read("a.gir", text).unwrap();
+        let sources = &program.sources;
+        let body = &program.module.functions[0];
+        let spans = body.instructions.iter().map(|inst| inst.span);
+        let ends = body.blocks.iter().filter_map(|block| block.end);
+        let at = |span| format!("{}:{}", sources.name(span), sources.line(span));
+        spans.chain(ends).chain([body.span]).map(at).collect::<Vec<_>>()
+    };
+    let code = "  %0: u32 = load %p\n  store %p, %0  ; m.toy:4\n  return\n";
+    let own = text("", code, "", "");
+    assert_eq!(lines(&own), ["a.gir:8", "m.toy:4", "a.gir:6"]);
+    let code = "  %0: u32 = load %p  ; line 90\n  store %p, %0\n  return\n";
+    let own = text("", code, "", "");
+    assert_eq!(lines(&own), ["a.gir:90", "a.gir:9", "a.gir:10", "a.gir:6"]);
+}

@@ -428,7 +428,8 @@ pub enum InstKind {
     /// The counter of a loop plus its step, both integers of the same type. The sum fits the type: the loop ends where it
     /// would not, and back ends may rely on that.
     Advance(Operand, Operand),
-    /// Converts to the instruction's type, like `as` in the language.
+    /// Converts to the instruction's type, like `as` in the language. An integer also converts to `bool`, which is whether it is
+    /// not zero, and a `bool` to a float, 0 or 1.
     Cast(Operand),
     /// The second operand if the `bool` is true, otherwise the third.
     Select(Operand, Operand, Operand),

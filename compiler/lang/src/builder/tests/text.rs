@@ -71,6 +71,8 @@ fn broken_rules_are_at_their_lines() {
         "launches symbolic\n".into(),
         text("", "", "  store %p, 1u32  ; m.toy:0\n  return\n", ""),
         text("", "", "  store %p, 1u32  ; models/:3\n  return\n", ""),
+        text("", "", "  %0: bool = cast 0.5f32\n  return\n", ""),
+        text("", "", "  %0: bool = cast %p\n  return\n", ""),
     ];
     insta::assert_snapshot!(cases.map(|case| wrong(&case)).join("\n"));
 }
@@ -82,6 +84,12 @@ fn errors_without_sources_name_file_and_line() {
     assert!(wrong.starts_with("your module: a.gir:20: function `main.body`"), "{wrong}");
     let unknown = error("  store %q, 1i32\n  return\n");
     assert!(unknown.starts_with("your module: a.gir:20: expected the name of"), "{unknown}");
+}
+
+#[test]
+fn integers_convert_to_bool_and_back() {
+    let code = "  %0: bool = cast %n\n  %1: f32 = cast %0\n  %2: u32 = cast %0\n  store %p, %2\n  return\n";
+    assert!(read("a.gir", &text("", code, "", "")).is_ok());
 }
 
 /// Without a position, code is at its own line.

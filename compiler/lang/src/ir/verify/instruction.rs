@@ -65,7 +65,11 @@ impl FunctionVerifier<'_> {
             InstKind::Cast(operand) => {
                 let from = value(operand)?;
                 let (shown, to) = (self.show(&from), self.show(&inst.ty));
-                require!(can_cast(&from, &inst.ty), "there is no cast from `{shown}` to `{to}`");
+                let instead = if to == "bool" { "; compare with zero" } else { "" };
+                require!(
+                    can_cast(&from, &inst.ty),
+                    "there is no cast from `{shown}` to `{to}`{instead}"
+                );
                 Ok(())
             }
             InstKind::Select(condition, yes, no) => {
@@ -329,11 +333,12 @@ fn named(parameter: &Parameter) -> (Option<&str>, &Type) {
     (Some(&parameter.name), &parameter.ty)
 }
 
-/// Whether a cast exists: between scalars, between pointers, between pointers and 64-bit integers, and
-/// between a stream and its handle's number.
+/// Whether a cast exists: between scalars, except from a float to `bool`, between pointers, between pointers and 64-bit
+/// integers, and between a stream and its handle's number.
 fn can_cast(from: &Type, to: &Type) -> bool {
     let is_address = |ty: &Type| matches!(ty, Type::Scalar(Scalar::I64 | Scalar::U64));
     match (from, to) {
+        (Type::Scalar(from), Type::Scalar(Scalar::Bool)) => !from.is_float(),
         (Type::Scalar(_), Type::Scalar(_)) => true,
         (Type::Pointer { .. }, Type::Pointer { .. }) => true,
         (Type::Pointer { .. }, to) if is_address(to) => true,

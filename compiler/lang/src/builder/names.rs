@@ -36,6 +36,7 @@ pub(super) fn of_module(module: &Module) -> Option<Mistake> {
     of_structs(&module.structs)
         .or_else(|| kernels.clone().find_map(of_kernel))
         .or_else(|| seen_by_the_host(module))
+        .or_else(|| internal_symbols(module))
 }
 
 fn of_structs(structs: &Structs) -> Option<Mistake> {
@@ -89,8 +90,7 @@ fn seen_by_the_host(module: &Module) -> Option<Mistake> {
     let mut seen = BTreeMap::new();
     for (what, name, span) in variables.chain(kernels) {
         if symbol::is_reserved(name) {
-            let why = "belongs to CUDA, its assembler, C or Gridlet";
-            return Some((span, format!("the name `{name}` of a {what} is reserved: it {why}")));
+            return Some((span, reserved(what, name)));
         }
         let wrong = match seen.insert(name, what) {
             None => continue,
@@ -98,6 +98,44 @@ fn seen_by_the_host(module: &Module) -> Option<Mistake> {
             Some(other) => format!("a {other} and a {what} are called `{name}`"),
         };
         return Some((span, format!("{wrong}, and the host finds each by its name; rename one")));
+    }
+    None
+}
+
+fn reserved(what: &str, name: &str) -> String {
+    let why = "belongs to CUDA, its assembler, C or Gridlet";
+    format!("the name `{name}` of a {what} is reserved: it {why}")
+}
+
+/// Functions and variables that only the module sees: later stages add others beside them, and functions of other modules that
+/// are declared. The builder's have a prefix.
+fn internal_symbols(module: &Module) -> Option<Mistake> {
+    let functions = module.functions.iter().filter(|function| match function.role {
+        Role::Entry(_) => false,
+        Role::Device | Role::Body(_) => true,
+    });
+    let functions = functions.map(|one| ("function", &one.name, one.span));
+    let globals = module.globals.iter().filter(|global| !global.exported);
+    let globals = globals.map(|global| {
+        let span = global.variable.as_ref().map_or(Span::NOWHERE, |variable| variable.span);
+        ("variable", &global.name, span)
+    });
+    let externs = module.externs.iter();
+    let mut externs = externs.filter_map(|one| Some(("function", &one.name, one.span?)));
+    if let Some((what, name, span)) = externs.find(|(_, name, _)| symbol::is_reserved(name)) {
+        return Some((span, reserved(what, name)));
+    }
+    let mut seen = BTreeMap::new();
+    for (what, name, span) in functions.chain(globals) {
+        let plain = name.strip_prefix(symbol::OWN).unwrap_or(name);
+        let is_free = plain != name || !symbol::is_reserved(name);
+        if !is_free || plain.starts_with(symbol::GRIDLET) {
+            return Some((span, reserved(what, name)));
+        }
+        if let Some(other) = seen.insert(symbol::internal(name), name).filter(|one| *one != name) {
+            let why = format!("the {what} `{name}` has the symbol of `{other}`; rename one");
+            return Some((span, why));
+        }
     }
     None
 }

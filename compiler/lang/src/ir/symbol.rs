@@ -11,6 +11,9 @@ const STATIC: &str = "static$";
 /// The prefix of symbols internal to a module.
 pub const OWN: &str = "own.";
 
+/// The prefix of the internal functions and variables that later stages add.
+pub(crate) const GRIDLET: &str = "gridlet.";
+
 /// The symbol of a kernel or an `extern fn`: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`,
 /// and so do the marks around const arguments: `k::<8, true>` is `k$8$true`, and `k::<-1>` is `k$m1`. Any
 /// other byte becomes `$` and its two hexadecimal digits. Names in the language never contain `$`.

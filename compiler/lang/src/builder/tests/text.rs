@@ -86,6 +86,28 @@ fn errors_without_sources_name_file_and_line() {
     assert!(unknown.starts_with("your module: a.gir:20: expected the name of"), "{unknown}");
 }
 
+/// Functions and variables that only the module sees, beside those that lowering adds.
+#[test]
+fn names_of_gridlet_and_cuda_are_reserved() {
+    let of_function =
+        |name: &str| text("", "", "", &format!("\nfn @{name}(%x: u32) {{\nentry:\n  return\n}}\n"));
+    let of_variable = |name: &str| text(&format!("device @{name}: u32 = zero\n"), "", "", "");
+    let cases = [
+        of_function("cudaLaunchDeviceV2"),
+        of_function("gridlet.record_lost_launch"),
+        of_function("own.gridlet.turns"),
+        of_variable("__gridlet_lost_launches"),
+        of_variable("cudaLaunchDeviceV2"),
+        text("shared @__x: u32\n", "", "", ""),
+        text("extern fn @malloc(u64)\n", "", "", ""),
+        text("device @own.f: u32 = zero\n", "", "", "\nfn @f() {\nentry:\n  return\n}\n"),
+    ];
+    insta::assert_snapshot!(cases.map(|case| wrong(&case)).join("\n"));
+    for right in ["own.malloc", "f", "own.f", "f.2", "f::<8>"] {
+        assert!(read("a.gir", &of_function(right)).is_ok(), "{right}");
+    }
+}
+
 #[test]
 fn integers_convert_to_bool_and_back() {
     let code = "  %0: bool = cast %n\n  %1: f32 = cast %0\n  %2: u32 = cast %0\n  store %p, %2\n  return\n";

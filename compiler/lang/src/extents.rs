@@ -13,6 +13,9 @@ const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 /// The maximum number of threads of a block (same source).
 pub const MAX_BLOCK_THREADS: u32 = 1024;
 
+/// The most blocks on a multiprocessor that launch bounds ask for.
+pub(crate) const MAX_MIN_BLOCKS: u32 = 64;
+
 /// The maximum shared memory of a block in bytes, that of the architecture with the most (same source; compute capability 9.0).
 pub(crate) const MAX_SHARED_BYTES: i128 = 227 * 1024;
 

@@ -34,6 +34,7 @@ mod body;
 mod declared;
 mod dropped;
 mod handles;
+mod limits;
 mod names;
 mod texts;
 
@@ -218,16 +219,7 @@ impl ProgramBuilder {
     /// Limits the threads of the kernel's blocks, as `#[launch_bounds]` of the language: `max_threads` is 1 to 1,024, and
     /// `min_blocks` 1 to 64. A launch with more threads fails.
     pub fn launch_bounds(&mut self, kernel: KernelId, bounds: LaunchBounds) {
-        let LaunchBounds { max_threads, min_blocks } = bounds;
         self.change("launch_bounds", kernel, |kernel| kernel.launch_bounds = Some(bounds));
-        let most = extents::MAX_BLOCK_THREADS;
-        let blocks = min_blocks.unwrap_or(1);
-        if !(1..=most).contains(&max_threads) || !(1..=64).contains(&blocks) {
-            let kernel = self.kernels.get(self.declared().kernel(kernel).index());
-            let span = kernel.map_or(Span::NOWHERE, |kernel| kernel.span);
-            let why = format!("`max_threads` is 1 to {most}, and `min_blocks` 1 to 64");
-            self.note(span, format!("`launch_bounds`: {why}"));
-        }
     }
 
     /// Promises about each grid of the kernel what `#[noalias]` of the language promises (docs/language.md) of its `*const` and
@@ -450,6 +442,12 @@ fn is_inside(sources: &SourceMap, span: Span) -> bool {
     file.is_some_and(|file| file.text.get(span.range()).is_some())
 }
 
+/// The name of a function in the caller's source.
+fn shown_name(function: &str) -> &str {
+    let name = function.strip_suffix(".body").unwrap_or(function);
+    name.strip_prefix(symbol::OWN).unwrap_or(name)
+}
+
 /// Checks that all positions are in the sources.
 fn check_positions(sources: &SourceMap, functions: &[Function]) -> Result<()> {
     for function in functions {
@@ -466,8 +464,7 @@ fn check_positions(sources: &SourceMap, functions: &[Function]) -> Result<()> {
             }
             None => "is in a source file that the program does not have".into(),
         };
-        let name = function.name.strip_suffix(".body").unwrap_or(&function.name);
-        let name = name.strip_prefix(symbol::OWN).unwrap_or(name);
+        let name = shown_name(&function.name);
         return Err(yours_at(sources, function.span, &format!("a position in `{name}` {why}")));
     }
     Ok(())
@@ -557,7 +554,10 @@ fn check_rules(module: &Module) -> Result<()> {
         let why = "the program has no kernel; declare one for the host to launch";
         return Err(broken(Span::NOWHERE, why.into()));
     }
-    Ok(())
+    match limits::of_module(module) {
+        Some((span, wrong)) => Err(broken(span, wrong)),
+        None => Ok(()),
+    }
 }
 
 /// Makes launches whose status is dropped record failures, checks the launches, and lays out the parameter buffers.

@@ -193,6 +193,14 @@ fn mistakes_name_their_position() {
             launch(body, child, &[chosen, Body::parameter(1)]);
             body.end();
         }),
+        ("an array of nothing", &|program, body, _| {
+            let nothing = Type::Array(Box::new(Type::U32), 0);
+            let kernel = program.kernel("empty", &[("none", nothing)], program.at(4));
+            let mut end = Body::new(program.at(4));
+            end.end();
+            program.define(kernel, end);
+            body.end();
+        }),
         ("a body for no kernel", &|program, body, _| {
             let mut other = Body::new(program.at(4));
             other.end();

@@ -86,6 +86,72 @@ fn errors_without_sources_name_file_and_line() {
     assert!(unknown.starts_with("your module: a.gir:20: expected the name of"), "{unknown}");
 }
 
+/// `text`, with another entry of `main`.
+fn with_entry(lines: &str) -> String {
+    let own = "  %0: geometry = hardware_geometry\n  call @main.body(%0, %p, %n)\n";
+    text("", "", "", "\nfn @f() {\nentry:\n  return\n}\n").replacen(own, lines, 1)
+}
+
+#[test]
+fn entries_only_call_their_body() {
+    let geometry = "  %0: geometry = hardware_geometry\n";
+    let call = |name: &str, arguments: &str| format!("  call @{name}.body(%0, {arguments})\n");
+    let main = call("main", "%p, %n");
+    let cases = [
+        format!("{geometry}{}", call("child", "%p, %n")),
+        geometry.into(),
+        format!("{geometry}{main}{main}"),
+        format!("{geometry}{}", call("main", "%p, 7u32")),
+        format!("{geometry}  store %p, 1u32\n{main}"),
+        format!("{geometry}{main}  call @f()\n"),
+        format!("{geometry}{main}  jump end\nend:\n"),
+        format!("  call @main.body(zero geometry, %p, %n)\n"),
+    ];
+    insta::assert_snapshot!(cases.map(|case| wrong(&with_entry(&case))).join("\n"));
+    assert!(read("a.gir", &with_entry(&format!("{geometry}{main}"))).is_ok());
+}
+
+#[test]
+fn arrays_have_elements() {
+    let variable = "device @a: [u32; 0] = zero\n";
+    let cases = [
+        text("struct S { a: [[u8; 0]; 3] }\n", "", "", ""),
+        text(variable, "", "", ""),
+        text("shared @a: [u32; 0]\n", "", "", ""),
+        text("extern fn @f([u32; 0])\n", "", "", ""),
+        text("", "", "", "").replace("p: *mut u32", "p: *mut [u32; 0]"),
+        text("", "", "", "\nfn @f() -> [u32; 0] {\nentry:\n  return zero [u32; 0]\n}\n"),
+        text("", "", "", "\nfn @f() {\n  slot $a: [u32; 0]\nentry:\n  return\n}\n"),
+        text("", "  %0: *mut [u32; 0] = cast %p\n  return\n", "", ""),
+    ];
+    insta::assert_snapshot!(cases.map(|case| wrong(&case)).join("\n"));
+}
+
+#[test]
+fn launch_bounds_are_those_of_the_language() {
+    let bounded =
+        |bounds: &str| text("", "", "", "").replacen(" body", &format!(" {bounds} body"), 1);
+    let cases = ["launch_bounds(2000)", "launch_bounds(32, 99)", "launch_bounds(0)"];
+    insta::assert_snapshot!(cases.map(|case| wrong(&bounded(case))).join("\n"));
+    for right in ["launch_bounds(1024, 64)", "launch_bounds(1, 1)"] {
+        assert!(read("a.gir", &bounded(right)).is_ok(), "{right}");
+    }
+}
+
+#[test]
+fn nothing_writes_to_constants() {
+    let constant = "constant @c: [u32; 4] = zero\nconstant @d: u32 = zero\n";
+    let element = "  %0: *mut u32 = element_address @c, %n\n";
+    let cases = [
+        "  store @d, 1u32\n  return\n".to_owned(),
+        format!("{element}  store %0, 1u32\n  return\n"),
+        format!("{element}  %1: *mut i32 = cast %0\n  %2: i32 = atomic_add(%1, 1i32)\n  return\n"),
+    ];
+    insta::assert_snapshot!(cases.map(|case| wrong(&text(constant, &case, "", ""))).join("\n"));
+    let load = format!("{element}  %1: u32 = load %0\n  store %p, %1\n  return\n");
+    assert!(read("a.gir", &text(constant, &load, "", "")).is_ok());
+}
+
 /// Functions and variables that only the module sees, beside those that lowering adds.
 #[test]
 fn names_of_gridlet_and_cuda_are_reserved() {

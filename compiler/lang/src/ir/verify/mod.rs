@@ -4,6 +4,7 @@
 
 mod builtin;
 mod control;
+mod entry;
 mod instruction;
 
 use std::collections::BTreeSet;
@@ -338,7 +339,7 @@ impl<'m> FunctionVerifier<'m> {
                 span: block.end.unwrap_or(last),
             })?;
         }
-        Ok(())
+        self.check_entry()
     }
 
     /// Checks that every instruction belongs to exactly one block and has an existing type.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-/// Index of a file in a [`SourceMap`].
+/// Index of a file in a [`SourceMap`]. A [`ProgramBuilder`](crate::builder::ProgramBuilder) has numbers of its own for its files
+/// until the program is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 

@@ -101,6 +101,20 @@ impl Body {
         }
     }
 
+    /// Changes all positions.
+    pub(super) fn for_each_span(&mut self, change: &impl Fn(&mut Span)) {
+        change(&mut self.span);
+        self.builder.for_each_span(change);
+        self.blocks.iter_mut().filter_map(|made| made.placed.as_mut()).for_each(change);
+        self.ends.iter_mut().for_each(|end| change(&mut end.span));
+        if let Some((mistake, span)) = &mut self.mistake {
+            change(span);
+            if let Mistake::Lost { ended, .. } = mistake {
+                change(ended);
+            }
+        }
+    }
+
     /// The first mistake and its position.
     pub(super) fn mistake(
         &self,
@@ -433,7 +447,12 @@ impl Body {
         if let Some([then, otherwise]) = self.targets([then, otherwise])
             && self.ends("branch")
         {
-            self.builder.branch(condition, then, otherwise);
+            if then == otherwise {
+                // The condition must be a `bool` here, too; afterwards it becomes a jump.
+                self.builder.terminate(Terminator::Branch { condition, then, otherwise });
+            } else {
+                self.builder.branch(condition, then, otherwise);
+            }
         }
     }
 

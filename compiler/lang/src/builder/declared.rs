@@ -3,6 +3,7 @@
 
 use super::handles::Handles;
 use crate::ir::{Const, Function, FunctionId, GlobalId, InstKind, KernelId, Operand, Terminator};
+use crate::source::{FileId, Span};
 use crate::types::{FOREIGN, Type};
 
 /// What a program has declared.
@@ -12,6 +13,7 @@ pub(super) struct Declared {
     pub(super) kernels: usize,
     pub(super) functions: usize,
     pub(super) variables: usize,
+    pub(super) files: usize,
 }
 
 impl Declared {
@@ -30,6 +32,17 @@ impl Declared {
 
     fn variable(self, id: GlobalId) -> GlobalId {
         GlobalId(self.index(id.0, self.variables))
+    }
+
+    pub(super) fn file(self, id: FileId) -> FileId {
+        FileId(self.index(id.0, self.files))
+    }
+
+    /// A position in the finished program.
+    pub(super) fn place(self, span: &mut Span) {
+        if *span != Span::NOWHERE {
+            span.file = self.file(span.file);
+        }
     }
 
     /// Makes indices of all ids in a function; `settle` does so for those of structs.

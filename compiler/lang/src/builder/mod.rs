@@ -52,7 +52,7 @@ use crate::extents;
 use crate::ir::build::{Signature, build_entry};
 use crate::ir::{
     Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, LaunchBounds,
-    Module, Operand, Parameter, Role, Space, Variable, parse, pointed, symbol, verify,
+    Module, Operand, Parameter, Role, Space, Terminator, Variable, parse, pointed, symbol, verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -81,8 +81,8 @@ impl Draft {
 
 /// A program under construction.
 ///
-/// The ids of kernels, functions and structs, and the addresses of variables, belong to the program that declared them. Their
-/// numbers differ from those of other programs, and from those in the finished [`Module`].
+/// The ids of kernels, functions, structs and source files, positions, and the addresses of variables, belong to the program that
+/// declared them. Their numbers differ from those of other programs, and from those in the finished [`Module`].
 pub struct ProgramBuilder {
     /// The numbers of what it declares.
     handles: Handles,
@@ -125,12 +125,13 @@ impl ProgramBuilder {
 
     /// The first source file.
     pub fn first_file(&self) -> FileId {
-        FileId(0)
+        FileId(self.handles.give(0))
     }
 
-    /// Adds a source file, as [`ProgramBuilder::new`] does.
+    /// Adds a source file, as [`ProgramBuilder::new`] does. Two of one name are an error of [`ProgramBuilder::finish`].
     pub fn source(&mut self, name: &str, text: &str) -> FileId {
-        self.sources.add_known(name, text, Known::Text)
+        let file = self.sources.add_known(name, text, Known::Text);
+        FileId(self.handles.give(file.0 as usize))
     }
 
     /// A whole line of the first source file, as [`ProgramBuilder::line`].
@@ -142,7 +143,8 @@ impl ProgramBuilder {
     /// have, gives a position that [`ProgramBuilder::finish`] refuses wherever it is used. An empty file has one line, and a
     /// line feed at the end of the text begins another line.
     pub fn line(&self, file: FileId, line: u32) -> Span {
-        let Some(source) = self.sources.files().get(file.0 as usize) else {
+        let index = self.declared().file(file).0 as usize;
+        let Some(source) = self.sources.files().get(index) else {
             return Span::new(file, 0..0);
         };
         let whole = line.checked_sub(1).and_then(|line| source.line_range(line as usize));
@@ -207,6 +209,7 @@ impl ProgramBuilder {
             kernels: self.kernels.len(),
             functions: self.draft_of.len(),
             variables: self.globals.len(),
+            files: self.sources.files().len(),
         }
     }
 
@@ -351,6 +354,26 @@ impl ProgramBuilder {
         self.mistake.get_or_insert((span, mistake));
     }
 
+    /// Moves all positions into the files of the finished program; those of other programs into one that it does not have.
+    fn place(&mut self, declared: Declared) {
+        let place = |span: &mut Span| declared.place(span);
+        for id in self.structs.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            if self.structs.get(id).span.is_some() {
+                self.structs.get_mut(id).span.iter_mut().for_each(place);
+            }
+        }
+        let variables = self.globals.iter_mut().filter_map(|global| global.variable.as_mut());
+        variables.for_each(|variable| place(&mut variable.span));
+        self.kernels.iter_mut().for_each(|kernel| place(&mut kernel.span));
+        for draft in &mut self.drafts {
+            if let Draft::Function(signature) | Draft::Kernel(_, signature) = draft {
+                place(&mut signature.span);
+            }
+        }
+        self.bodies.iter_mut().flatten().for_each(|body| body.for_each_span(&place));
+        self.mistake.iter_mut().for_each(|(span, _)| place(span));
+    }
+
     /// Checks the program and lays out its parameter buffers.
     ///
     /// # Errors
@@ -361,6 +384,7 @@ impl ProgramBuilder {
     /// memory, which a child grid cannot reach.
     pub fn finish(mut self) -> Result<Checked> {
         let declared = self.declared();
+        self.place(declared);
         let settle = self.structs.settle();
         self.globals.iter_mut().for_each(|global| settle(&mut global.ty));
         self.kernels.iter_mut().for_each(|kernel| settle_all(&mut kernel.parameters, &settle));
@@ -545,6 +569,10 @@ fn check_rules(module: &Module) -> Result<()> {
     if let Some(wrong) = files.iter().find_map(|file| wrong_file_name(&file.name)) {
         return Err(broken(Span::NOWHERE, wrong));
     }
+    if let Some(name) = names::twice(files.iter().map(|file| file.name.as_str())) {
+        let why = format!("two source files are called `{name}`; rename one");
+        return Err(broken(Span::NOWHERE, why));
+    }
     if let Some((span, wrong)) = names::of_module(module) {
         return Err(broken(span, wrong));
     }
@@ -560,8 +588,17 @@ fn check_rules(module: &Module) -> Result<()> {
     }
 }
 
-/// Makes launches whose status is dropped record failures, checks the launches, and lays out the parameter buffers.
+/// Makes launches whose status is dropped record their failures, checks the launches, and lays out the parameter buffers.
 fn complete(mut module: Module) -> Result<Checked> {
+    // The condition of such a branch is not read.
+    for block in module.functions.iter_mut().flat_map(|function| &mut function.blocks) {
+        match block.terminator {
+            Terminator::Branch { then, otherwise, .. } if then == otherwise => {
+                block.terminator = Terminator::Jump(then);
+            }
+            _ => {}
+        }
+    }
     dropped::record(&mut module.functions);
     let mut wrong = impossible_launches(&module);
     wrong.extend(pointed::unreachable_arguments(&module));

@@ -24,7 +24,7 @@ fn breaks_rule(what: &str, name: &str) -> String {
 }
 
 /// The first name that comes again.
-fn twice<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub(super) fn twice<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let mut seen = BTreeSet::new();
     names.find(|name| !seen.insert(*name))
 }

@@ -115,6 +115,28 @@ fn mistakes_name_their_position() {
             body.place(otherwise);
             body.end();
         }),
+        ("a branch on a number to one block", &|program, body, _| {
+            let end = body.block();
+            body.at(program.at(4)).branch(Body::parameter(1), end, end);
+            body.place(end);
+            body.end();
+        }),
+        ("a line of another program", &|_, body, child| {
+            let other = ProgramBuilder::new("other.toy", LINES);
+            launch(body.at(other.at(4)), child, &both());
+            body.end();
+        }),
+        ("a file of another program", &|program, body, child| {
+            let mut other = ProgramBuilder::new("other.toy", LINES);
+            let [_, second] = [other.source("second.toy", LINES), program.source("own.toy", LINES)];
+            launch(body.at(program.line(second, 2)), child, &both());
+            launch(body.at(program.line(other.first_file(), 2)), child, &both());
+            body.end();
+        }),
+        ("two files of one name", &|program, body, _| {
+            program.source("a.toy", LINES);
+            body.end();
+        }),
         ("a result of a kernel", &|program, body, _| {
             let next = body.block();
             body.jump(next);

@@ -30,9 +30,11 @@ impl ProgramBuilder {
     /// Emits an assertion, as `assert` of the language: where the `bool` is false, the grid ends with a fault whose message has
     /// the text, the body's position, and the name of the function.
     pub fn assert(&mut self, body: &mut Body, condition: Operand, message: &str, function: &str) {
-        let is_known = is_inside(&self.sources, body.span);
+        let mut span = body.span;
+        self.declared().place(&mut span);
+        let is_known = is_inside(&self.sources, span);
         let (file, line) = match is_known {
-            true => (self.sources.name(body.span).to_owned(), self.sources.line(body.span)),
+            true => (self.sources.name(span).to_owned(), self.sources.line(span)),
             // An error of `finish`.
             false => (String::new(), 0),
         };

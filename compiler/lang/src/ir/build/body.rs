@@ -167,6 +167,15 @@ impl BodyBuilder {
         (self.instructions.len(), self.slots.len())
     }
 
+    /// Changes all positions.
+    pub fn for_each_span(&mut self, mut change: impl FnMut(&mut Span)) {
+        self.instructions.iter_mut().for_each(|inst| change(&mut inst.span));
+        self.blocks.iter_mut().filter_map(|block| block.end.as_mut()).for_each(&mut change);
+        let variables = self.slots.iter_mut().filter_map(|slot| slot.variable.as_mut());
+        variables.for_each(|variable| change(&mut variable.span));
+        self.division_trap.iter_mut().for_each(|(_, span)| change(span));
+    }
+
     /// Whether emitted code is reachable.
     pub fn is_live(&self) -> bool {
         self.current.is_some()

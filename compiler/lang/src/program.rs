@@ -259,6 +259,13 @@ kernel k(p: *mut u32) {
             };
             assert_eq!(messages[0].id, ids::SYNTAX_ERROR, "{wrong}");
         }
+        let mut seen = String::new();
+        for wrong in ["#line x\n", "#line 1000001 \"m.toy\"\n", "#line 0\n", "#line 7 \"dir/\"\n"] {
+            let sources = SourceMap::single("a.grid", wrong.to_owned() + "kernel k() {}\n");
+            let Err(Error::Program(messages)) = check(sources.clone()) else { panic!("{wrong}") };
+            seen += &render(&messages, &sources, false);
+        }
+        insta::assert_snapshot!(seen);
         let formatted = format(&SourceMap::single("a.grid", GENERATED)).unwrap();
         assert!(formatted.contains("\n#line 7 \"model.toy\"\n"), "{formatted}");
         assert!(formatted.contains("    #line 90 \"other.toy\"\n    launch"), "{formatted}");

@@ -106,17 +106,75 @@ pub fn wrong_file_name(name: &str) -> Option<String> {
     })
 }
 
-/// The number and the name in a `#line` directive, if the text is one.
-pub(crate) fn line_directive(text: &str) -> Option<(u32, Option<&str>)> {
-    let rest = text.trim().strip_prefix("#line")?;
+/// What is wrong with a `#line` directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WrongDirective {
+    /// It is something else than a number and a name.
+    Form,
+    /// No text has that line.
+    Line,
+    /// The name is not that of a file.
+    Name,
+}
+
+/// The number and the name in a `#line` directive.
+pub(crate) fn line_directive(text: &str) -> Result<(u32, Option<&str>), WrongDirective> {
+    let rest = text.trim().strip_prefix("#line").ok_or(WrongDirective::Form)?;
     let (number, name) = match rest.split_once('"') {
         Some((number, rest)) => {
-            (number, Some(rest.strip_suffix('"').filter(|name| !name.contains('"'))?))
+            let name = rest.strip_suffix('"').filter(|name| !name.contains('"'));
+            (number, Some(name.ok_or(WrongDirective::Form)?))
         }
         None => (rest, None),
     };
-    let line = number.strip_prefix([' ', '\t'])?.trim().parse().ok()?;
-    ((1..=MAX_LINES).contains(&line) && name.is_none_or(names_a_file)).then_some((line, name))
+    let number = number.strip_prefix([' ', '\t']).ok_or(WrongDirective::Form)?.trim();
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(WrongDirective::Form);
+    }
+    let line = number.parse().ok().filter(|line| (1..=MAX_LINES).contains(line));
+    let line = line.ok_or(WrongDirective::Line)?;
+    match name.is_none_or(names_a_file) {
+        true => Ok((line, name)),
+        false => Err(WrongDirective::Name),
+    }
+}
+
+/// By line of a program, whether it starts inside a block comment.
+fn starts_in_comments(text: &str) -> Vec<bool> {
+    let bytes = text.as_bytes();
+    let mut starts = vec![false];
+    let (mut at, mut depth, mut is_string) = (0, 0usize, false);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        at += match rest {
+            [b'\n', ..] => {
+                is_string = false;
+                starts.push(depth > 0);
+                1
+            }
+            [b'/', b'*', ..] if !is_string => {
+                depth += 1;
+                2
+            }
+            [b'*', b'/', ..] if depth > 0 => {
+                depth -= 1;
+                2
+            }
+            _ if depth > 0 => 1,
+            [b'\\', other, ..] if is_string && *other != b'\n' => 2,
+            [b'"', ..] => {
+                is_string = !is_string;
+                1
+            }
+            _ if is_string => 1,
+            [b'/', b'/', ..] => rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
+            // Bytes such as `b'"'`.
+            [b'\'', b'\\', _, b'\'', ..] => 4,
+            [b'\'', _, b'\'', ..] => 3,
+            _ => 1,
+        };
+    }
+    starts
 }
 
 /// A position as an editor shows it.
@@ -162,8 +220,11 @@ impl SourceMap {
         let id = self.add_known(name, text, Known::Text);
         let file = &mut self.files[id.0 as usize];
         if file.text.contains("#line") {
+            let is_comment = starts_in_comments(&file.text);
             for (at, line) in file.text.split('\n').enumerate() {
-                if let Some((line, name)) = line_directive(line) {
+                if !is_comment[at]
+                    && let Ok((line, name)) = line_directive(line)
+                {
                     let name = name.map(Into::into);
                     file.directives.push(Directive { first: at + 1, line, name });
                 }
@@ -419,6 +480,21 @@ mod tests {
     }
 
     #[test]
+    fn line_directives_in_comments_are_none() {
+        let line = |text: &str| {
+            let map = SourceMap::single("a.grid", text);
+            map.line(Span::new(FileId(0), text.len()..text.len()))
+        };
+        for comment in ["/*\n#line 7\n", "/* /* */\n#line 7\n*/", "\"/\"/*\n#line 7\n"] {
+            assert!(line(comment) < 7, "{comment}");
+        }
+        let code = ["/* */", "\"/*\"", "\"\\\"/*\"", "// /*", "b'\"' /* */ b'\\'' '/", "\"/*"];
+        for code in code {
+            assert_eq!(line(&format!("{code}\n#line 7\n")), 7, "{code}");
+        }
+    }
+
+    #[test]
     fn line_directives_name_another_file_and_line() {
         let text = "a\n#line 12 \"m.toy\"\nb\nc\n  #line 3\nd\n#line x\ne";
         let map = SourceMap::single("a.grid", text);
@@ -433,18 +509,20 @@ mod tests {
         assert_eq!(of("d\n"), ("a.grid", 3, 3));
         // Not a directive: the lexer reports it.
         assert_eq!(text.rfind('e').map(|at| map.line(Span::new(FileId(0), at..at))), Some(5));
-        for wrong in [
-            "#line",
-            "#line 0",
-            "#line12",
-            "#line 1 \"a",
-            "#line 1 a",
-            "#line 2000000",
-            "#line 1 \"\"",
-            "#line 1 \"models/\"",
+        for (wrong, why) in [
+            ("#line", WrongDirective::Form),
+            ("#line 0", WrongDirective::Line),
+            ("#line12", WrongDirective::Form),
+            ("#line +1", WrongDirective::Form),
+            ("#line 1 \"a", WrongDirective::Form),
+            ("#line 1 a", WrongDirective::Form),
+            ("#line 2000000", WrongDirective::Line),
+            ("#line 99999999999999999999", WrongDirective::Line),
+            ("#line 1 \"\"", WrongDirective::Name),
+            ("#line 1 \"models/\"", WrongDirective::Name),
         ] {
-            assert_eq!(line_directive(wrong), None, "{wrong}");
+            assert_eq!(line_directive(wrong), Err(why), "{wrong}");
         }
-        assert_eq!(line_directive("\t#line\t7 \"a b.toy\" \r"), Some((7, Some("a b.toy"))));
+        assert_eq!(line_directive("\t#line\t7 \"a b.toy\" \r"), Ok((7, Some("a b.toy"))));
     }
 }

@@ -4,7 +4,7 @@ use logos::Logos;
 
 use super::token::{LexError, Token, is_float};
 use crate::diagnostics::{Collector, Diagnostic, ids, is_bidi};
-use crate::source::{FileId, Span};
+use crate::source::{FileId, MAX_LINES, Span, WrongDirective};
 
 /// A token and its position.
 #[derive(Clone, Copy, Debug)]
@@ -106,10 +106,20 @@ fn broken_token(error: LexError, span: Span) -> Diagnostic {
             let message = "this byte has no closing quote on its line";
             Diagnostic::error(ids::UNTERMINATED_STRING, span, message).hint("write it as `b'a'`")
         }
-        LexError::LineDirective => {
-            let message = "this `#line` is not a directive";
-            Diagnostic::error(ids::SYNTAX_ERROR, span, message)
-                .hint("write `#line 12` or `#line 12 \"file\"` on a line of its own")
+        LexError::LineDirective(wrong) => {
+            let lines = format!("write a line from 1 to {MAX_LINES}");
+            let (message, hint) = match wrong {
+                WrongDirective::Form => (
+                    "this `#line` is not a directive",
+                    "write `#line 12` or `#line 12 \"file\"` on a line of its own",
+                ),
+                WrongDirective::Line => ("this `#line` names a line that no text has", &*lines),
+                WrongDirective::Name => (
+                    "this `#line` names no file",
+                    "write a name with a file at its end, as \"dir/file\"",
+                ),
+            };
+            Diagnostic::error(ids::SYNTAX_ERROR, span, message).hint(hint)
         }
         LexError::Character | LexError::UnexpectedCharacter => {
             let message = "the language has no character literals";

@@ -2,7 +2,7 @@
 
 use logos::{FilterResult, Lexer, Logos};
 
-use crate::source::line_directive;
+use crate::source::{WrongDirective, line_directive};
 
 /// Why no token could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(crate) enum LexError {
     Character,
     /// `b'` without its closing quote.
     UnterminatedByte,
-    /// `#line` with something else than a number and a file, or behind other text.
-    LineDirective,
+    /// A `#line` that is wrong, or behind other text.
+    LineDirective(WrongDirective),
 }
 
 /// Declares the tokens with a fixed spelling, and this spelling for messages.
@@ -226,9 +226,13 @@ fn byte(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
 fn directive(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     let before = lexer.source()[..lexer.span().start].trim_start_matches('\u{feff}');
     let line = before.rsplit('\n').next().unwrap_or(before);
-    match line.trim().is_empty() && line_directive(lexer.slice()).is_some() {
-        true => FilterResult::Emit(()),
-        false => FilterResult::Error(LexError::LineDirective),
+    let wrong = match line.trim().is_empty() {
+        true => line_directive(lexer.slice()).err(),
+        false => Some(WrongDirective::Form),
+    };
+    match wrong {
+        None => FilterResult::Emit(()),
+        Some(wrong) => FilterResult::Error(LexError::LineDirective(wrong)),
     }
 }
 

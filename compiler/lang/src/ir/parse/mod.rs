@@ -144,6 +144,13 @@ impl<'t> Names<'t> {
         let start = cursor.clone();
         // Without a name, this is not a declaration; the parser reports it.
         let Ok(name) = cursor.name("a name") else { return Ok(()) };
+        let next = cursor.rest().chars().next();
+        if let Some(next) = next.filter(|next| !next.is_whitespace() && !"({;".contains(*next)) {
+            let names = "names consist of letters, digits, `_`, `.` and `$`";
+            return Err(
+                cursor.error(format!("a name cannot contain `{}`: {names}", next.escape_debug()))
+            );
+        }
         let is_new = match keyword {
             "struct" => {
                 let id = StructId(self.structs.len() as u32);

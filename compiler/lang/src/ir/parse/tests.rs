@@ -58,6 +58,14 @@ fn errors_have_a_position_and_the_expected_element() {
         (function("  jump entry\nentry:"), "6:1: block `entry` is defined twice"),
         (function("  trap() trap()"), "5:10: expected the end of the line, found `trap`"),
         (function("  return\n}\nfn @f() {"), "7:5: `f` is declared twice"),
+        (
+            "launches symbolic\nkernel @ma-in() body @ma-in.body\nentry @ma-in() {\n".into(),
+            "2:11: a name cannot contain `-`: names consist of letters, digits, `_`, `.` and `$`",
+        ),
+        (
+            function("  store %p, 1u32  ; t.toy:0"),
+            "5:27: expected a line from 1 to 1000000, found `0`",
+        ),
         ("launches symbolic\nbody @f() {\n}\n".into(), "2:6: `f` is not the body of any kernel"),
         (
             "launches symbolic\nkernel @k() body @k.body\n".into(),

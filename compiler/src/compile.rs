@@ -72,12 +72,13 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 /// The IR with launches lowered for an architecture.
 ///
 /// # Errors
-/// As [`launch::lower`] and [`launch::check_shared`].
+/// As [`launch::lower`], [`launch::check_shared`] and [`launch::check_locals`].
 pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
     let launch_options = LaunchOptions::for_arch(options.strategy(program), options.arch)
         .with_count_launches(options.statistics);
     let lowered = program.lower(&launch_options)?;
     launch::check_shared(&program.module, &lowered, &launch_options)?;
+    launch::check_locals(&program.module, &launch_options)?;
     Ok(lowered)
 }
 

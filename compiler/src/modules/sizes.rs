@@ -1,5 +1,6 @@
 //! Variables that are larger than the memory of a device.
 
+use gridlet_lang::launch::MAX_LOCAL_BYTES;
 use inkwell::llvm_sys::LLVMOpcode;
 
 use super::check::Finding;
@@ -7,10 +8,6 @@ use super::kernels::name;
 use super::layout::extent;
 use crate::codegen::MAX_CPU_STATIC_BYTES;
 use crate::nvvm::legacy::llvm::{Kind, Module, Shape, Value};
-
-/// The most bytes of local memory that a thread of a GPU has (CUDA Programming Guide, "Technical Specifications per Compute
-/// Capability").
-const MAX_LOCAL_BYTES: u64 = 512 << 10;
 
 /// More bytes than the memory of any GPU.
 const MAX_GLOBAL_BYTES: u64 = 1 << 40;

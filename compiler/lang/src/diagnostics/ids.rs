@@ -104,6 +104,7 @@ ids! {
     UNKNOWN_STREAM = "unknown-stream": "a stream that is neither a named one nor a variable",
     PARAM_BUFFER_TOO_LARGE = "param-buffer-too-large": "kernel parameters of more than 4,096 bytes",
     SHARED_TOO_LARGE = "shared-too-large": "more `shared` memory than a kernel can have on GPUs",
+    LOCAL_TOO_LARGE = "local-too-large": "more local variables than a thread of a GPU has memory for",
     RESERVED_NAME = "reserved-name": "a kernel or a `static` variable with the name of a symbol of the device runtime",
 
     // Warnings

@@ -184,12 +184,13 @@ fn every_id_has_a_program() {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
     // These need a file of 64 MiB, 257 files, a linker, machine code, a tool that warns, a GPU as target, or NVVM IR; `syntax`, `load`,
-    // `items_cpu`, `barriers`, `compile`, `nvvm_ir_refused` and `nvvm_ir_unread` test them.
+    // `items_cpu`, `locals`, `barriers`, `compile`, `nvvm_ir_refused` and `nvvm_ir_unread` test them.
     let elsewhere = [
         ids::FILE_TOO_LARGE,
         ids::TOO_MANY_FILES,
         ids::UNDEFINED_EXTERN,
         ids::SHARED_TOO_LARGE,
+        ids::LOCAL_TOO_LARGE,
         ids::LOST_LANES,
         ids::TOOL_WARNING,
         ids::UNDEFINED_FUNCTION,
@@ -235,6 +236,7 @@ fn programs_of_the_reference_behave_as_documented() {
         ids::TOO_MANY_WARNINGS,
         ids::UNDEFINED_EXTERN,
         ids::SHARED_TOO_LARGE,
+        ids::LOCAL_TOO_LARGE,
         ids::LOST_LANES,
         ids::TOOL_WARNING,
         ids::UNDEFINED_FUNCTION,

@@ -525,6 +525,48 @@ fn the_text_of_gridlets_ir_is_a_program() {
     assert!(wrong.stderr.contains("b.gir:13"), "{wrong:?}");
 }
 
+/// In the files that its positions name, or at its own lines.
+#[test]
+fn mistakes_in_the_text_of_gridlets_ir_have_places() {
+    let folder = folder();
+    let text = include_str!("../../../c/tests/fill.gir");
+    let gridlet = |call: &[&str], text: &str| {
+        fs::write(folder.path().join("a.gir"), text).unwrap();
+        Gridlet::new(&folder).run(call)
+    };
+    let check = |text: &str| {
+        let json = ["check", "a.gir", "--message-format", "json"];
+        let (human, json) = (gridlet(&["check", "a.gir"], text), gridlet(&json, text));
+        assert_eq!((human.status, json.status), (1, 1), "{human:?} {json:?}");
+        let message: serde_json::Value = serde_json::from_str(json.stderr.trim()).unwrap();
+        let place = format!("{}:{}", message["file"].as_str().unwrap(), message["line"]);
+        assert!(human.stderr.contains(&format!("─ {place}:")), "{human:?}");
+        (place, message["id"].as_str().unwrap().to_owned())
+    };
+    let is = |place: &str, id: &str| (place.to_owned(), id.to_owned());
+    let large = text.replace("aggregate 4u32", "aggregate 2000u32");
+    assert_eq!(check(&large), is("fill.toy:6", "block-too-large"));
+    let plain = large.replace("  ; fill.toy:6", "");
+    assert_eq!(check(&plain), is("a.gir:28", "block-too-large"));
+    let number = text.replace("<<<%0, %1", "<<<4u32, %1");
+    assert_eq!(check(&number), is("fill.toy:6", "gridlet-ir"));
+    assert_eq!(check(&text.replace("add %1", "cast %1")), is("a.gir:12", "gridlet-ir"));
+
+    let run = ["run", "a.gir", "--device", "cpu", "--kernel", "start", "--grid", "1", "--block"];
+    let run = |text: &str, more: &[&str]| gridlet(&[&run[..], &["1"], more].concat(), text).stderr;
+    let unset = text.replace(
+        "{\nentry:\n  %0: dim3 = extract",
+        "{\n  slot $x: u32, unset\nentry:\n  %0: dim3 = extract",
+    );
+    let unset = unset.replace("%3: u32 = add %1, 7u32", "%3: u32 = load $x");
+    let found = run(&unset, &["--arg", "[4]", "--check"]);
+    assert!(found.contains(" --> a.gir:13\n") && found.contains("%3: u32 = load $x"), "{found}");
+    let lost =
+        text.replace("%1: dim3 = aggregate 4u32", "%2: u32 = load %p\n  %1: dim3 = aggregate %2");
+    let lost = run(&lost.replace("  ; fill.toy:6", ""), &["--arg", "[9999]"]);
+    assert!(lost.contains("a.gir:29"), "{lost}");
+}
+
 /// Outputs without a manifest need no kernels, so the module is read as a library.
 #[test]
 fn every_output_names_the_line_of_the_text() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gridlet::artifact::build_cpu;
 use gridlet::builder::{Body, ProgramBuilder};
-use gridlet::compile::{BuildOptions, CpuOptions, Session};
+use gridlet::compile::{BuildOptions, CpuOptions, LinkInput, Session};
 use gridlet::ir::print::print;
 use gridlet::ir::{BinaryOp, InstKind, KernelId, Operand};
 use gridlet::source::{FileId, Span};
@@ -273,6 +273,40 @@ fn reads_of_unset_variables_are_found() {
     for (case, n) in [(set, 9), (on_a_path, 6)] {
         run(case, n).unwrap();
     }
+}
+
+#[test]
+fn functions_of_other_modules_are_declared_and_called() {
+    let mut program = ProgramBuilder::new("a.toy", "twice\nk\n");
+    let at = program.at(1);
+    let twice = program.extern_function("twice", &[Type::U32], Type::U32, at);
+    let (at, pointer) = (program.at(2), Type::pointer_mut(Type::U32));
+    let k = program.kernel("k", &[("p", pointer)], at);
+    let mut body = Body::new(at);
+    let number = body.load(Body::parameter(0), Type::U32);
+    let doubled = body.call_extern(twice, &[number], Type::U32);
+    body.store(Body::parameter(0), doubled);
+    body.end();
+    program.define(k, body);
+    let program = program.finish().unwrap();
+    let ir = print(&program.module);
+    assert!(ir.contains("extern fn @twice(u32) -> u32"), "{ir}");
+    assert_eq!(print(&gridlet::builder::read("a.gir", &ir).unwrap().module), ir);
+
+    let c = b"unsigned twice(unsigned x) { return 2 * x; }\n".to_vec();
+    let session = Session::new().linking(vec![LinkInput::new("twice.c", c).unwrap()]);
+    let bundle = build_cpu(&session, &program, &CpuOptions::default()).unwrap();
+    let device = Device::open_cpu(CpuConfig::default()).unwrap();
+    let loaded = Program::load(&device, &bundle).unwrap();
+    let mut numbers = Buffer::<u32>::from_slice(&device, &[21]).unwrap();
+    let stream = device.stream().unwrap();
+    let kernel = loaded.kernel("k").unwrap();
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &[Arg::from(&mut numbers)]).unwrap();
+    stream.synchronize(Duration::from_secs(60)).unwrap();
+    assert_eq!(numbers.to_vec().unwrap(), [42]);
+
+    let alone = build_cpu(&Session::new(), &program, &CpuOptions::default()).unwrap_err();
+    assert!(alone.to_string().contains("no linked module defines `twice`"), "{alone}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use super::{is_inside, nests_too_deep, variable};
 use crate::builtins::Builtin;
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
-    BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstId, InstKind, Kernel,
-    KernelId, Launch, Operand, Slot, SlotId, Stream, Terminator, verify,
+    BinaryOp, BlockId, Const, ExternId, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstId, InstKind,
+    Kernel, KernelId, Launch, Operand, Slot, SlotId, Stream, Terminator, verify,
 };
 use crate::source::{SourceMap, Span};
 use crate::types::nesting::cut;
@@ -310,6 +310,17 @@ impl Body {
     pub fn call(&mut self, function: FunctionId, arguments: &[Operand], result: Type) -> Operand {
         let arguments = [&[Operand::Parameter(0)], arguments].concat();
         self.emit(InstKind::Call { function, arguments }, result)
+    }
+
+    /// A call of a function of another module, which [`ProgramBuilder::extern_function`](super::ProgramBuilder::extern_function)
+    /// declares.
+    pub fn call_extern(
+        &mut self,
+        function: ExternId,
+        arguments: &[Operand],
+        result: Type,
+    ) -> Operand {
+        self.emit(InstKind::CallExtern { function, arguments: arguments.to_vec() }, result)
     }
 
     /// A launch into the default stream. The grid and the block have one to three extents, which are `u32`: x, y and z. Those

@@ -2,7 +2,9 @@
 //! that a program notices those of another one, which would otherwise be some kernel, function or variable of its own.
 
 use super::handles::Handles;
-use crate::ir::{Const, Function, FunctionId, GlobalId, InstKind, KernelId, Operand, Terminator};
+use crate::ir::{
+    Const, ExternId, Function, FunctionId, GlobalId, InstKind, KernelId, Operand, Terminator,
+};
 use crate::source::{FileId, Span};
 use crate::types::{FOREIGN, Type};
 
@@ -13,6 +15,7 @@ pub(super) struct Declared {
     pub(super) kernels: usize,
     pub(super) functions: usize,
     pub(super) variables: usize,
+    pub(super) externs: usize,
     pub(super) files: usize,
 }
 
@@ -28,6 +31,10 @@ impl Declared {
 
     pub(super) fn function(self, id: FunctionId) -> FunctionId {
         FunctionId(self.index(id.0, self.functions))
+    }
+
+    fn external(self, id: ExternId) -> ExternId {
+        ExternId(self.index(id.0, self.externs))
     }
 
     fn variable(self, id: GlobalId) -> GlobalId {
@@ -59,6 +66,7 @@ impl Declared {
             inst.kind.for_each_operand_mut(operand);
             match &mut inst.kind {
                 InstKind::Call { function, .. } => *function = self.function(*function),
+                InstKind::CallExtern { function, .. } => *function = self.external(*function),
                 InstKind::Launch(launch) => launch.kernel = self.kernel(launch.kernel),
                 InstKind::Builtin { format: Some(format), .. } => *format = self.variable(*format),
                 _ => {}

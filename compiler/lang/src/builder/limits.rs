@@ -4,13 +4,16 @@ use crate::builtins::{Access, Memory};
 use crate::extents;
 use crate::ir::{Function, Global, InstKind, LaunchBounds, Module, Operand, Space};
 use crate::source::Span;
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 type Mistake = (Span, String);
 
 /// The checks of a sound module.
 pub(super) fn of_module(module: &Module) -> Option<Mistake> {
-    launch_bounds(module).or_else(|| empty_arrays(module)).or_else(|| written_constants(module))
+    launch_bounds(module)
+        .or_else(|| empty_arrays(module))
+        .or_else(|| external_types(module))
+        .or_else(|| written_constants(module))
 }
 
 fn launch_bounds(module: &Module) -> Option<Mistake> {
@@ -72,6 +75,23 @@ fn in_function(
     }
     let value = function.instructions.iter().find(|inst| has_empty_array(&inst.ty))?;
     wrong(value.span, "a value in", super::shown_name(&function.name))
+}
+
+/// Types that C lacks, or that compilers pass in different ways.
+fn external_types(module: &Module) -> Option<Mistake> {
+    let is_wrong =
+        |ty: &Type| matches!(ty, Type::Array(..) | Type::Scalar(Scalar::F16 | Scalar::Bf16));
+    let item = module
+        .externs
+        .iter()
+        .find(|item| item.parameters.iter().chain([&item.result]).any(is_wrong))?;
+    let ty = item.parameters.iter().chain([&item.result]).find(|ty| is_wrong(ty))?;
+    let shown = ty.display(&module.structs);
+    let message = format!(
+        "the extern function `{}` cannot take or give a `{shown}`; pass a pointer to it, or a struct that contains it",
+        item.name
+    );
+    Some((item.span.unwrap_or(Span::NOWHERE), message))
 }
 
 /// Whether a type is, points to or consists of arrays without elements; structs aside.

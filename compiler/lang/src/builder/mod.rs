@@ -51,8 +51,9 @@ use crate::error::Result;
 use crate::extents;
 use crate::ir::build::{Signature, build_entry};
 use crate::ir::{
-    Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, LaunchBounds,
-    Module, Operand, Parameter, Role, Space, Terminator, Variable, parse, pointed, symbol, verify,
+    Const, Extern, ExternId, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel,
+    KernelId, LaunchBounds, Module, Operand, Parameter, Role, Space, Terminator, Variable, parse,
+    pointed, symbol, verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -95,6 +96,8 @@ pub struct ProgramBuilder {
     /// The code of each draft.
     bodies: Vec<Option<Body>>,
     kernels: Vec<Kernel>,
+    /// Functions that other modules define.
+    externs: Vec<Extern>,
     /// By function of the finished module, the index of its draft.
     draft_of: Vec<usize>,
     /// The first mistake with declarations.
@@ -118,6 +121,7 @@ impl ProgramBuilder {
             drafts: vec![],
             bodies: vec![],
             kernels: vec![],
+            externs: vec![],
             draft_of: vec![],
             mistake: None,
         }
@@ -209,6 +213,7 @@ impl ProgramBuilder {
             kernels: self.kernels.len(),
             functions: self.draft_of.len(),
             variables: self.globals.len(),
+            externs: self.externs.len(),
             files: self.sources.files().len(),
         }
     }
@@ -257,6 +262,38 @@ impl ProgramBuilder {
         self.drafts.push(Draft::Extern(id));
         self.bodies.push(None);
         KernelId(self.handles.give(id.index()))
+    }
+
+    /// Declares a device function that another module defines, with the convention of `extern fn` of the language:
+    /// `extern "C" __device__` of CUDA C++ on GPUs, that of C on the CPU. Types are those that such a function takes and gives.
+    /// The build is given that module.
+    pub fn extern_function(
+        &mut self,
+        name: &str,
+        parameters: &[Type],
+        result: Type,
+        span: Span,
+    ) -> ExternId {
+        let types: Vec<_> = (1..)
+            .zip(parameters)
+            .map(|(at, ty)| {
+                // To clone a deep type recurses, as to drop it does.
+                let is_deep = is_too_deep(ty);
+                if is_deep {
+                    let what = format!("the type of parameter {at} of `{name}`");
+                    self.note(span, nests_too_deep(&what));
+                }
+                if is_deep { Type::U32 } else { ty.clone() }
+            })
+            .collect();
+        let result = self.fits(&format!("the result of `{name}`"), result, span);
+        self.externs.push(Extern {
+            name: name.into(),
+            parameters: types,
+            result,
+            span: Some(span),
+        });
+        ExternId(self.handles.give(self.externs.len() - 1))
     }
 
     fn add_kernel(
@@ -365,6 +402,7 @@ impl ProgramBuilder {
         let variables = self.globals.iter_mut().filter_map(|global| global.variable.as_mut());
         variables.for_each(|variable| place(&mut variable.span));
         self.kernels.iter_mut().for_each(|kernel| place(&mut kernel.span));
+        self.externs.iter_mut().filter_map(|item| item.span.as_mut()).for_each(place);
         for draft in &mut self.drafts {
             if let Draft::Function(signature) | Draft::Kernel(_, signature) = draft {
                 place(&mut signature.span);
@@ -388,6 +426,9 @@ impl ProgramBuilder {
         let settle = self.structs.settle();
         self.globals.iter_mut().for_each(|global| settle(&mut global.ty));
         self.kernels.iter_mut().for_each(|kernel| settle_all(&mut kernel.parameters, &settle));
+        for item in &mut self.externs {
+            item.parameters.iter_mut().chain([&mut item.result]).for_each(&settle);
+        }
         if let Some(id) = self.structs.cut_fields() {
             let Struct { name, span, .. } = self.structs.get(id);
             let message = nests_too_deep(&format!("the type of a field of the struct `{name}`"));
@@ -445,7 +486,7 @@ impl ProgramBuilder {
             sources: Arc::clone(&sources),
             structs: self.structs,
             globals,
-            externs: vec![],
+            externs: self.externs,
             functions,
             kernels: self.kernels,
             lowered: false,

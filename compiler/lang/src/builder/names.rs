@@ -122,8 +122,13 @@ fn internal_symbols(module: &Module) -> Option<Mistake> {
     });
     let externs = module.externs.iter();
     let mut externs = externs.filter_map(|one| Some(("function", &one.name, one.span?)));
-    if let Some((what, name, span)) = externs.find(|(_, name, _)| symbol::is_reserved(name)) {
-        return Some((span, reserved(what, name)));
+    let is_wrong = |name: &str| symbol::is_reserved(name) || !is_identifier(name);
+    if let Some((what, name, span)) = externs.find(|(_, name, _)| is_wrong(name)) {
+        let wrong = match is_identifier(name) {
+            true => reserved(what, name),
+            false => breaks_rule("an extern function", name),
+        };
+        return Some((span, wrong));
     }
     let mut seen = BTreeMap::new();
     for (what, name, span) in functions.chain(globals) {

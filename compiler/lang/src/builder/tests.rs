@@ -223,6 +223,27 @@ fn mistakes_name_their_position() {
             program.define(kernel, end);
             body.end();
         }),
+        ("an extern function of another program", &|program, body, _| {
+            let mut other = ProgramBuilder::new("other.toy", LINES);
+            let far = other.extern_function("far", &[Type::U32], Type::Unit, other.at(1));
+            program.extern_function("far", &[Type::U32], Type::Unit, program.at(1));
+            body.call_extern(far, &[Body::parameter(1)], Type::Unit);
+            body.end();
+        }),
+        ("an extern function with another argument", &|program, body, _| {
+            let far = program.extern_function("far", &[Type::U32], Type::U32, program.at(1));
+            body.call_extern(far, &[Body::parameter(2)], Type::U32);
+            body.end();
+        }),
+        ("an extern function that takes an array", &|program, body, _| {
+            let two = Type::Array(Box::new(Type::U32), 2);
+            program.extern_function("far", &[two], Type::Unit, program.at(4));
+            body.end();
+        }),
+        ("an extern function with the name of a kernel", &|program, body, _| {
+            program.extern_function("main", &[], Type::Unit, program.at(4));
+            body.end();
+        }),
         ("a body for no kernel", &|program, body, _| {
             let mut other = Body::new(program.at(4));
             other.end();

@@ -105,7 +105,7 @@ fn entries_only_call_their_body() {
         format!("{geometry}  store %p, 1u32\n{main}"),
         format!("{geometry}{main}  call @f()\n"),
         format!("{geometry}{main}  jump end\nend:\n"),
-        format!("  call @main.body(zero geometry, %p, %n)\n"),
+        "  call @main.body(zero geometry, %p, %n)\n".into(),
     ];
     insta::assert_snapshot!(cases.map(|case| wrong(&with_entry(&case))).join("\n"));
     assert!(read("a.gir", &with_entry(&format!("{geometry}{main}"))).is_ok());
@@ -125,6 +125,14 @@ fn arrays_have_elements() {
         text("", "  %0: *mut [u32; 0] = cast %p\n  return\n", "", ""),
     ];
     insta::assert_snapshot!(cases.map(|case| wrong(&case)).join("\n"));
+}
+
+#[test]
+fn extern_functions_have_types_and_names_of_c() {
+    let declared = |item: &str| text(&format!("extern fn @{item}\n"), "", "", "");
+    let cases = ["f(f16)", "f() -> [u32; 2]", "a.b(u32)"].map(declared);
+    insta::assert_snapshot!(cases.map(|case| wrong(&case)).join("\n"));
+    assert!(read("a.gir", &declared("f(f32, *mut f16) -> dim3")).is_ok());
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl FunctionVerifier<'_> {
             }
             InstKind::CallExtern { function, arguments } => {
                 let Some(callee) = self.module.externs.get(function.index()) else {
-                    return Err(format!("extern {} does not exist", function.0));
+                    return Err(missing("declared function", function.0));
                 };
                 let types = callee.parameters.iter().map(|ty| (None, ty));
                 self.check_arguments(&callee.name, arguments, types, place)?;

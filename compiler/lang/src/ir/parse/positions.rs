@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::{Parser, Result};
 use crate::ir::{InstKind, Module};
-use crate::source::{FileId, Known, MAX_LINES, SourceMap, Span};
+use crate::source::{FileId, Known, MAX_LINES, SourceMap, Span, wrong_file_name};
 
 /// The file of a position in the text itself while it is read: its bytes there.
 const OWN: FileId = FileId(u32::MAX);
@@ -49,6 +49,9 @@ impl<'t> Parser<'t> {
             let message = format!("expected a line from 1 to {MAX_LINES}, found `{found}`");
             return Err(start.past(text.len() - line.len()).error(message));
         };
+        if let Some(wrong) = file.filter(|_| self.keeps_own).and_then(wrong_file_name) {
+            return Err(start.error(wrong));
+        }
         let at = match file {
             None => 0,
             Some(file) => {

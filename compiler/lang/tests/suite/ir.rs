@@ -174,11 +174,8 @@ fn launches_that_order_grids_are_found() {
         ("", true),
     ] {
         let comma = if stream.is_empty() { "" } else { ", " };
-        let source = format!(
-            "kernel child() {{}}
-             kernel parent() {{ launch child<<<1, 1>>>(); }}"
-        )
-        .replace("<<<1, 1>>>", &format!("<<<1, 1{comma}{stream}>>>"));
+        let launch = format!("launch child<<<1, 1{comma}{stream}>>>();");
+        let source = format!("kernel child() {{}}\nkernel parent() {{ {launch} }}\n");
         let mut sources = SourceMap::default();
         sources.add("streams.grid", source);
         let module = gridlet_lang::program::check(sources).expect("a program").module;

@@ -34,6 +34,7 @@ fn manifest() -> Manifest {
             dynamic_shared: false,
             barriers: false,
             warp_operations: false,
+            reads_in_loops: false,
             external: false,
             launches: vec!["sort".into()],
             resident: false,

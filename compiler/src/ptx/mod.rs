@@ -33,6 +33,8 @@ mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;
 #[cfg(feature = "llvm")]
+mod subprogram_types;
+#[cfg(feature = "llvm")]
 mod trailing_zeros;
 #[cfg(feature = "llvm")]
 pub(crate) mod turns;

@@ -20,11 +20,12 @@ use inkwell::values::FunctionValue;
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, trailing_zeros,
-    unrolling, workarounds,
+    Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, subprogram_types,
+    trailing_zeros, unrolling, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
+use crate::nvvm::legacy::llvm;
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::{CudaArch, Dialect};
 
@@ -107,8 +108,12 @@ fn of_bitcode(
     let messages = Messages::of(&context);
     let buffer = MemoryBuffer::create_from_memory_range_copy(bitcode, "module");
     // Reading bitcode also upgrades the intrinsics that libNVVM knows by their former names.
-    let copy = Module::parse_bitcode_from_buffer(&buffer, &context)
+    let mut copy = Module::parse_bitcode_from_buffer(&buffer, &context)
         .map_err(|message| refused("copying the module", message.to_string()))?;
+    let has_variables = has_variables(&copy);
+    if has_variables {
+        copy = subprogram_types::complete(copy)?;
+    }
     if let Some(libdevice) = libdevice {
         link_libdevice(&copy, libdevice, &context)?;
         reflect::answer_precision(&copy, !options.fast_math);
@@ -122,8 +127,13 @@ fn of_bitcode(
         contraction::keep_rounded(&copy)?;
     }
     let mut machine = target_machine(arch, options, "")?;
-    if arch.dialect() == Dialect::Legacy && has_many_parameters(&copy, &machine.get_target_data()) {
-        machine = target_machine(arch, options, LARGE_PARAMETERS)?;
+    if arch.dialect() == Dialect::Legacy {
+        // The newer of the two, because the last one counts.
+        if has_many_parameters(&copy, &machine.get_target_data()) {
+            machine = target_machine(arch, options, LARGE_PARAMETERS)?;
+        } else if has_variables {
+            machine = target_machine(arch, options, DEBUG_SECTIONS)?;
+        }
     }
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
     let run = |passes: &str| {
@@ -173,6 +183,17 @@ pub(super) fn refused(operation: &str, log: String) -> Error {
 /// Architectures of the modern dialect have newer ones.
 const LARGE_PARAMETERS: &str = "+ptx81";
 const MOST_BYTES: u64 = 4352;
+
+/// A version of PTX whose sections for debuggers have differences of labels, as LLVM writes them; ptxas asks for 7.5. Some
+/// architectures of the legacy dialect start with this one.
+const DEBUG_SECTIONS: &str = "+ptx78";
+
+/// Whether a module describes variables and types for debuggers.
+fn has_variables(module: &Module<'_>) -> bool {
+    let lists = llvm::Module::new(module).named_metadata().into_iter();
+    let mut units = lists.filter(|list| list.name == "llvm.dbg.cu").flat_map(|list| list.nodes);
+    units.any(|unit| unit.print().contains("emissionKind: FullDebug"))
+}
 
 /// Whether a kernel takes more bytes of parameters than older versions of PTX allow.
 fn has_many_parameters(module: &Module<'_>, data: &TargetData) -> bool {

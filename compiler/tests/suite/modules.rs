@@ -102,6 +102,31 @@ fn tables_without_an_address_space_are_compiled_by_llvm() {
     assert!(ptx.contains("ld.global"), "{ptx}");
 }
 
+/// Sections for debuggers have differences of labels, which ptxas reads from PTX 7.5 on; LLVM ends over functions without a type.
+#[test]
+fn variables_for_debuggers_are_written_for_every_architecture() {
+    let text = "target triple = \"nvptx64-nvidia-cuda\"
+        define ptx_kernel void @k(ptr %p) !dbg !3 {
+          store i32 1, ptr %p, !dbg !4
+          ret void, !dbg !4
+        }
+        !llvm.dbg.cu = !{!0}
+        !llvm.module.flags = !{!2}
+        !0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: FullDebug)
+        !1 = !DIFile(filename: \"start.toy\", directory: \".\")
+        !2 = !{i32 2, !\"Debug Info Version\", i32 3}
+        !3 = distinct !DISubprogram(name: \"start\", file: !1, line: 6, unit: !0, spFlags: DISPFlagDefinition)
+        !4 = !DILocation(line: 7, scope: !3)\n";
+    let context = Context::create();
+    let module = modules::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let options = PtxOptions::default().with_opt_level(0);
+    for (arch, version) in [("sm_75", "7.8"), ("sm_90", "7.8"), ("sm_120", "8.7")] {
+        let ptx = nvptx::compile(&module, None, arch.parse().unwrap(), &options).unwrap().0;
+        assert!(ptx.contains(&format!(".version {version}\n")), "{arch}: {ptx}");
+        assert!(ptx.contains(".debug_info") && ptx.contains(".loc\t1 7"), "{ptx}");
+    }
+}
+
 /// LLVM 22.1 fails at a 64-bit count that is compared with 1, and branches around the sum for zero.
 #[test]
 fn trailing_zeros_are_counted_by_the_same_sum_for_zero() {

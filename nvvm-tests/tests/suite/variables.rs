@@ -278,6 +278,7 @@ fn cubins_describe_variables() {
         ("sm_90", Backend::LibNvvm, LaunchStrategy::Resident),
         ("sm_100", Backend::LibNvvm, LaunchStrategy::Resident),
         ("sm_90", Backend::Nvptx, LaunchStrategy::Cdp),
+        ("sm_80", Backend::Nvptx, LaunchStrategy::Cdp),
         ("sm_120", Backend::Nvptx, LaunchStrategy::Resident),
     ] {
         let what = format!("{arch} by {backend:?}, {strategy}");

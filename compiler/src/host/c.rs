@@ -1,6 +1,6 @@
 //! A program for C and C++ hosts: an object file of the host with the bundle, and its header.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use gridlet_artifact::manifest::{Kernel, Manifest, Struct, Type};
@@ -8,6 +8,7 @@ use gridlet_artifact::{Extent, extent};
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
 
+use super::c_names::{Members, identifier, member, one_line, quoted};
 use super::names::Names;
 use crate::error::{Error, Result};
 
@@ -57,21 +58,23 @@ pub fn object(name: &str, bundle: &[u8]) -> Result<Vec<u8>> {
 /// [`Error::Internal`] if the manifest mentions an unknown type.
 pub fn c_header(name: &str, manifest: &Manifest) -> Result<String> {
     let program = prefix(name);
-    let mut header = Header { program: &program, manifest, text: String::new() };
+    let mut header =
+        Header { program: &program, manifest, structs: BTreeMap::new(), text: String::new() };
     header.write().map_err(|what| Error::internal("host", what))?;
     Ok(header.text)
 }
 
 /// The program's name as the start of C names.
 fn prefix(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = name.chars().map(letter).collect();
+    let name = identifier(name);
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
 struct Header<'a> {
     program: &'a str,
     manifest: &'a Manifest,
+    /// The C names of the structs, without that of the program.
+    structs: BTreeMap<&'a str, String>,
     text: String,
 }
 
@@ -104,22 +107,37 @@ impl Header<'_> {
             "static inline enum gridlet_status {program}_load(const struct gridlet_device *device, struct gridlet_program **program) {{\n    \
              return gridlet_program_load_bytes(device, {program}_bundle, (size_t){program}_bundle_bytes, program);\n}}"
         ));
+        let taken = ["load", "bundle", "bundle_bytes"];
+        let mut names = Names::taken(&taken);
+        let kernels = self.manifest.kernels.iter();
+        let kernels: Vec<_> =
+            kernels.map(|kernel| (kernel, names.claim(&kernel.name).replace("r#", ""))).collect();
+        let of_kernels = kernels
+            .iter()
+            .flat_map(|(_, name)| ["open", "launch"].map(|of| format!("{of}_{name}")));
+        let mut names = Members::taken(taken.map(String::from).into_iter().chain(of_kernels));
+        for item in &self.manifest.structs {
+            self.structs.insert(&item.name, names.claim(identifier(&item.name)));
+        }
         let mut done = BTreeSet::new();
         for item in &self.manifest.structs {
             self.structure(item, &mut done)?;
         }
-        let mut names = Names::taken(&["load", "bundle", "bundle_bytes"]);
-        for kernel in &self.manifest.kernels {
-            let name = names.claim(&kernel.name).replace("r#", "");
+        for (kernel, name) in kernels {
             self.kernel(kernel, &name)?;
         }
         self.line("\n#ifdef __cplusplus\n}\n#endif\n\n#undef GRIDLET_ALIGNED\n#undef GRIDLET_ASSERT\n\n#endif");
         Ok(())
     }
 
+    fn struct_name(&self, name: &str) -> String {
+        let own = self.structs.get(name).cloned().unwrap_or_else(|| identifier(name));
+        format!("{}_{own}", self.program)
+    }
+
     /// A struct, after those that it contains.
     fn structure(&mut self, item: &Struct, done: &mut BTreeSet<String>) -> Written {
-        let name = format!("{}_{}", self.program, item.name);
+        let name = self.struct_name(&item.name);
         if item.size == 0 || !done.insert(item.name.clone()) {
             return Ok(());
         }
@@ -132,11 +150,11 @@ impl Header<'_> {
                 self.structure(inner, done)?;
             }
         }
-        let mut fields = vec![];
+        let (mut fields, mut members) = (vec![], Members::default());
         for field in &item.fields {
             let extent = extent(&field.ty, &self.manifest.structs)?;
             if extent.size > 0 {
-                fields.push((field, member(&field.name), extent));
+                fields.push((field, members.claim(member(&field.name)), extent));
             }
         }
         self.line(&format!("\ntypedef struct {name} {{"));
@@ -146,13 +164,15 @@ impl Header<'_> {
         }
         self.line(&format!("}} {name};"));
         self.line(&format!(
-            "GRIDLET_ASSERT(sizeof({name}) == {}, \"the size of `{}`\");",
-            item.size, item.name
+            "GRIDLET_ASSERT(sizeof({name}) == {}, {});",
+            item.size,
+            quoted(&format!("the size of `{}`", item.name))
         ));
         for (field, member, _) in &fields {
             self.line(&format!(
-                "GRIDLET_ASSERT(offsetof({name}, {member}) == {}, \"the offset of `{}`\");",
-                field.offset, field.name
+                "GRIDLET_ASSERT(offsetof({name}, {member}) == {}, {});",
+                field.offset,
+                quoted(&format!("the offset of `{}`", field.name))
             ));
         }
         Ok(())
@@ -165,16 +185,17 @@ impl Header<'_> {
             .iter()
             .map(|parameter| format!("{}: {}", parameter.name, parameter.ty))
             .collect();
-        self.line(&format!("\n// kernel {}({})", kernel.name, shown.join(", ")));
+        let shown = format!("kernel {}({})", kernel.name, shown.join(", "));
+        self.line(&format!("\n// {}", one_line(&shown)));
         self.line(&format!(
             "static inline enum gridlet_status {program}_open_{name}(const struct gridlet_program *program, struct gridlet_kernel **kernel) {{\n    \
-             return gridlet_kernel_open(program, \"{}\", kernel);\n}}",
-            kernel.name
+             return gridlet_kernel_open(program, {}, kernel);\n}}",
+            quoted(&kernel.name)
         ));
         let (mut parameters, mut arguments) = (String::new(), vec![]);
         for (at, parameter) in kernel.parameters.iter().enumerate() {
             // A letter before the name keeps it apart from keywords, macros and the other parameters.
-            let own = format!("a{at}_{}", parameter.name);
+            let own = format!("a{at}_{}", identifier(&parameter.name));
             let extent = extent(&parameter.ty, &self.manifest.structs)?;
             let (declared, argument) = match &parameter.ty {
                 // The argument counts, but C has no such type.
@@ -217,7 +238,7 @@ impl Header<'_> {
         Ok(match ty {
             Type::Scalar(name) | Type::Vector { element: name, .. } => scalar(name)?.to_owned(),
             Type::Array { element, .. } => return self.element(element),
-            Type::Struct(name) => format!("{}_{name}", self.program),
+            Type::Struct(name) => self.struct_name(name),
             Type::Pointer { .. } | Type::Stream => "uint64_t".to_owned(),
         })
     }
@@ -255,84 +276,4 @@ fn innermost(mut ty: &Type) -> &Type {
         ty = element;
     }
     ty
-}
-
-/// A field's name, which may be a keyword of C or C++.
-fn member(name: &str) -> String {
-    const KEYWORDS: [&str; 73] = [
-        "alignas",
-        "alignof",
-        "and",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "compl",
-        "concept",
-        "constexpr",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "float",
-        "friend",
-        "goto",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "nullptr",
-        "operator",
-        "or",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "requires",
-        "restrict",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "xor",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "if",
-        "while",
-    ];
-    if KEYWORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }

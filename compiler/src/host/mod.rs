@@ -26,6 +26,7 @@
 //! device runtime.
 
 mod c;
+mod c_names;
 mod docs;
 mod names;
 mod rust;

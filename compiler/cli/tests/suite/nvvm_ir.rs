@@ -727,3 +727,36 @@ define ptx_kernel void @k(ptr %p, i32 %n, i32 %s, float %f) {
         }
     }
 }
+
+/// LLVM's names have any characters, and its structs dots.
+#[test]
+fn the_header_of_a_module_is_c() {
+    let folder = folder();
+    let text = r#"%struct.Point = type { i32, i32 }
+%Point = type { i32, float }
+%"class.pair<int>" = type { i64, i32 }
+%"a\22\0A\5C" = type { i32, i16 }
+%struct_Point = type { i64, i64 }
+%load = type { double, double }
+define ptx_kernel void @a(ptr byval(%struct.Point) align 4 %p, %Point %y, %"class.pair<int>" %z, %struct_Point %w,
+    %"a\22\0A\5C" %g, [2 x %load] %list) {
+  ret void
+}
+define ptx_kernel void @b(i32 %"größe", i32 %"a\0Ab", i32 %"*/ x\5C", i64 %x.coerce, i32 %stream, i32 %int) {
+  ret void
+}
+"#;
+    fs::write(folder.path().join("a.ll"), text).unwrap();
+    let build = ["build", "a.ll", "--arch", "cpu", "--emit", "header", "-o", "a.h"];
+    let built = Gridlet::new(&folder).run(&build);
+    assert_eq!((built.status, built.stderr.as_str()), (0, ""));
+    let header = fs::read_to_string(folder.path().join("a.h")).unwrap();
+    let own = header.split_once("program);\n}").unwrap().1;
+    insta::assert_snapshot!(own);
+    fs::write(folder.path().join("a.c"), "#include \"a.h\"\nint main(void) { return 0; }\n")
+        .unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../runtime/include");
+    let options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", include, "a.c"];
+    let mut cc = std::process::Command::new("cc");
+    assert!(cc.args(options).current_dir(folder.path()).status().unwrap().success());
+}

@@ -7,7 +7,9 @@ use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use inkwell::llvm_sys::LLVMFastMathApproxFunc;
 
 use super::kernels::{self, name};
-use super::{buffers, constructs, effects, empty, ignored, initials, runtime, shared, sizes};
+use super::{
+    buffers, constructs, effects, empty, ignored, initials, known, record, runtime, shared, sizes,
+};
 use crate::nvvm::legacy::foreign_layout;
 use crate::nvvm::legacy::llvm::{Module, Shape, Value};
 use crate::nvvm::{is_for_gpus, is_renamed, lacking};
@@ -98,11 +100,6 @@ pub(super) fn reserved(module: Module<'_>) -> Vec<Finding<'_>> {
             || name.starts_with("gridlet_cpu_")
             || (name.starts_with("own.gridlet.") && !is_written)
     };
-    let is_record = |variable: Value<'_>| {
-        name(variable) == LOST_LAUNCH_RECORD
-            && variable.ty().shape() == Shape::Pointer(u32::from(super::GLOBAL))
-            && super::layout::extent(variable.value_type()).is_some_and(|extent| extent.size == 16)
-    };
     let functions = module.functions().into_iter().filter(|function| {
         let symbol = name(*function);
         match kernels::is_kernel(*function) {
@@ -112,7 +109,7 @@ pub(super) fn reserved(module: Module<'_>) -> Vec<Finding<'_>> {
     });
     let variables = module.variables().into_iter();
     let variables =
-        variables.filter(|variable| is_gridlets(&name(*variable)) && !is_record(*variable));
+        variables.filter(|variable| is_gridlets(&name(*variable)) && !record::is_record(*variable));
     let is_unfinished =
         |at: Value<'_>| at.is_declaration() && name(at) == symbol::internal(RECORD_LOST_LAUNCH);
     let finding = |at| Finding {

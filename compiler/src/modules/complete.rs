@@ -18,7 +18,7 @@ use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
 
 use super::declare::free;
 use super::launch::building;
-use super::{kernels, runtime};
+use super::{kernels, record, runtime};
 use crate::codegen::{self, GpuModuleOptions};
 use crate::error::{Error, Result};
 use crate::messages;
@@ -51,17 +51,21 @@ pub(super) fn complete(module: &Module<'_>) -> Result<()> {
     if is_complete(module) || !has_tail && !is_recorded {
         return Ok(());
     }
-    free(module, LOST_LAUNCH_RECORD, "Gridlet's record of lost launches")?;
+    if !record::open(module) {
+        free(module, LOST_LAUNCH_RECORD, "Gridlet's record of lost launches")?;
+    }
     if has_tail {
         add_turns(module)?;
     }
     add_functions(module, has_tail)
 }
 
-/// Whether a module launches into the tail stream, and lanes of a warp may be in the device runtime at the same time. A module that
-/// keeps the record of lost launches in its own way is left as it is.
+/// Whether a module launches into the tail stream, and lanes of a warp may be in the device runtime at the same time.
 pub(super) fn lacks_turns(module: &Module<'_>) -> bool {
-    let has_turns = module.get_function(&symbol::internal(OPEN_TURNS)).is_some();
+    // Where the functions for turns were inlined, their words are left.
+    let words = symbol::internal(TURNS);
+    let has_turns = module.get_function(&symbol::internal(OPEN_TURNS)).is_some()
+        || [symbol::external(&words), words].iter().any(|name| module.get_global(name).is_some());
     let declared = runtime::declared(llvm::Module::new(module)).into_iter();
     let mut launches = declared
         .filter(|(function, known)| {

@@ -7,7 +7,6 @@ use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
     ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction,
 };
-use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use gridlet_lang::source::SourceMap;
 use inkwell::IntPredicate;
 use inkwell::builder::BuilderError;
@@ -76,10 +75,6 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     let record = symbol::internal(RECORD_LOST_LAUNCH);
     let has_record =
         module.get_function(&record).is_some_and(|known| known.count_basic_blocks() > 0);
-    if !has_record && module.get_global(LOST_LAUNCH_RECORD).is_some() {
-        // The module keeps the record in its own way.
-        return Ok(false);
-    }
     let dropped = dropped(llvm::Module::new(module));
     if dropped.is_empty() {
         return Ok(false);

@@ -61,12 +61,10 @@ use std::time::SystemTime;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir;
-use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols;
 use gridlet_lang::layout::{Layouts, ParamLayout, ParamSlot, buffer_layout};
 use gridlet_lang::program::Checked;
 use gridlet_lang::source::{FileId, Known, SourceMap, Span};
-use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Module;
 
@@ -152,17 +150,19 @@ impl<'ctx> Own<'ctx> {
         );
         if uses_device_runtime {
             lost::locate(&module, &sources);
-            let lacks_turns = complete::lacks_turns(&module) && !has_record(&module);
-            let needs_record = lost::record(&module, &sources)?;
+            // A module that reads the record names it; one with Gridlet's functions writes it, too.
+            if !complete::is_complete(&module) {
+                record::open(&module);
+            }
+            let lacks_turns = complete::lacks_turns(&module);
+            let needs_record = lost::record(&module, &sources, false)?;
             if lacks_turns {
                 complete::add_turns(&module)?;
             }
             if needs_record || lacks_turns {
                 complete::add_functions(&module, lacks_turns)?;
             }
-            if !has_record(&module) {
-                lost_launch_record(&module);
-            }
+            record::define(&module);
         }
         let view = llvm::Module::new(&module);
         Mentions::of(view).add_to(&mut sources, files::all(&module));
@@ -344,18 +344,6 @@ fn unused_buffers(module: llvm::Module<'_>, sources: &SourceMap) -> Vec<Diagnost
         Diagnostic::warning(ids::UNUSED_BUFFER, span, message).hint(hint)
     };
     unused.into_iter().map(warning).collect()
-}
-
-fn has_record(module: &Module<'_>) -> bool {
-    module.get_global(LOST_LAUNCH_RECORD).is_some()
-}
-
-/// Adds the record of lost launches.
-pub(crate) fn lost_launch_record(module: &Module<'_>) {
-    let ty = module.get_context().i32_type().array_type(4);
-    let record = module.add_global(ty, Some(AddressSpace::from(GLOBAL)), LOST_LAUNCH_RECORD);
-    record.set_initializer(&ty.const_zero());
-    record.set_externally_initialized(true);
 }
 
 /// The layouts of all kernels; the host may launch one with parameters of more than 4,096 bytes.

@@ -117,6 +117,14 @@ fn names_that_launches_need_are_not_for_other_things() {
     launches.emit(&kit.builder, &kit.launch()).unwrap();
     let error = launches.finish().unwrap_err().to_string();
     assert!(error.contains("`__gridlet_lost_launches` of the type `i32`, but"), "{error}");
+    // A declaration of the record itself, for code that reads it.
+    let of_record = Context::create();
+    let with_record = Kit::new(&of_record);
+    let (words, global) = (of_record.i32_type().array_type(4), Some(AddressSpace::from(1)));
+    with_record.module.add_global(words, global, "__gridlet_lost_launches");
+    let mut launches = with_record.launches();
+    launches.emit(&with_record.builder, &with_record.launch()).unwrap();
+    launches.finish().unwrap();
     function(&kit, "llvm.nvvm.read.ptx.sreg.ctaid.y");
     thread_index(&kit.module, &kit.builder, 1).unwrap();
     variable(&kit, "llvm.nvvm.read.ptx.sreg.tid.x");

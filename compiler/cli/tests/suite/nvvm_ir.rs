@@ -231,6 +231,55 @@ fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
     assert_eq!(run(&handled, "4000", "2").status, 0);
 }
 
+/// A module that reads the record declares it, or defines it as Gridlet does.
+#[test]
+fn a_module_may_name_the_record_of_lost_launches() {
+    let folder = folder();
+    for record in [
+        "external addrspace(1) global [4 x i32]",
+        "addrspace(1) global [4 x i32] zeroinitializer",
+        "addrspace(1) externally_initialized global [16 x i8] zeroinitializer, align 4",
+        "internal addrspace(1) global [4 x i32] zeroinitializer",
+    ] {
+        for stream in ["null", "inttoptr (i64 3 to ptr)"] {
+            let text = DROPPING.replace("ptr %c, ptr null)", &format!("ptr %c, ptr {stream})"));
+            let text = text.replace(
+                "end:\n",
+                "end:\n  %seen = load i32, ptr addrspace(1) @__gridlet_lost_launches\n",
+            );
+            let text = format!("{text}@__gridlet_lost_launches = {record}\n");
+            fs::write(folder.path().join("a.ll"), text).unwrap();
+            let run = ["run", "a.ll", "--device", "cpu", "--kernel", "start", "--arg", "4000"];
+            let lost =
+                Gridlet::new(&folder).run(&[&run[..], &["--grid", "1", "--block", "1"]].concat());
+            assert!(lost.status == 4 && lost.stderr.contains("a.ll:23"), "{record}: {lost:?}");
+            let ptx = ["build", "a.ll", "--arch", "sm_90", "--emit", "nvvm", "-o", "-"];
+            let written = Gridlet::new(&folder).run(&ptx);
+            assert_eq!((written.status, written.stderr.as_str()), (0, ""), "{record}");
+        }
+    }
+    for wrong in [
+        "addrspace(1) constant [4 x i32] zeroinitializer",
+        "addrspace(1) global [4 x i32] [i32 1, i32 0, i32 0, i32 0]",
+    ] {
+        let text = format!("{DROPPING}@__gridlet_lost_launches = {wrong}\n");
+        fs::write(folder.path().join("a.ll"), text).unwrap();
+        let check = Gridlet::new(&folder).run(&["check", "a.ll"]);
+        let said = "a.ll:28: the name `__gridlet_lost_launches` is reserved";
+        assert!(check.status == 1 && check.stderr.contains(said), "{wrong}: {check:?}");
+    }
+}
+
+";
+    let folder = folder();
+    fs::write(folder.path().join("a.ll"), text).unwrap();
+    let run = ["run", "a.ll", "--check", "--kernel", "k", "--grid", "1", "--block", "1"];
+    let checked =
+        Gridlet::new(&folder).run(&[&run[..], &["--arg", "[1]", "--print", "p"]].concat());
+    assert_eq!((checked.status, checked.stderr.as_str()), (0, ""));
+    assert!(checked.stdout.contains("p: [7]"), "{}", checked.stdout);
+}
+
 #[test]
 fn a_format_that_is_unknown_needs_a_gpu() {
     let folder = folder();

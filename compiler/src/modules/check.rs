@@ -151,6 +151,7 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<F
     findings.extend(shared::constants(module));
     findings.extend(sizes::for_gpus(module));
     findings.extend(intrinsics(module, arch, by_libnvvm));
+    findings.extend(known::check(module));
     findings.extend(device_runtime(module, arch));
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
@@ -165,6 +166,7 @@ pub(super) fn for_cpu(module: Module<'_>) -> Vec<Finding<'_>> {
     }
     findings.extend(constructs::check(module, false));
     findings.extend(sizes::for_cpu(module));
+    findings.extend(known::check(module));
     findings.extend(ignored::variables(module));
     findings.extend(ignored::assembly(module));
     findings.extend(buffers::check(&runtime::declared(module)));

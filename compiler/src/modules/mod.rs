@@ -37,6 +37,7 @@ mod indirect;
 mod initials;
 mod intrinsics;
 mod kernels;
+mod known;
 mod launch;
 mod layout;
 mod library;

@@ -270,6 +270,20 @@ fn a_module_may_name_the_record_of_lost_launches() {
     }
 }
 
+/// Some compilers write pointers as numbers.
+#[test]
+fn the_heap_takes_pointers_as_numbers() {
+    let text = "declare i64 @malloc(i64)
+declare void @free(i64)
+define ptx_kernel void @k(ptr %p) {
+  %number = call i64 @malloc(i64 4)
+  %memory = inttoptr i64 %number to ptr
+  store i32 7, ptr %memory
+  %value = load i32, ptr %memory
+  store i32 %value, ptr %p
+  call void @free(i64 %number)
+  ret void
+}
 ";
     let folder = folder();
     fs::write(folder.path().join("a.ll"), text).unwrap();

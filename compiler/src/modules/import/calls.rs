@@ -68,13 +68,29 @@ impl<'m> Body<'_, 'm> {
         if symbol == "vprintf" {
             return self.vprintf(value).map(Some);
         }
-        let builtin = match symbol {
-            "malloc" => Some(Builtin::Malloc),
-            "free" => Some(Builtin::Free),
-            _ => symbol.strip_prefix("__nv_").and_then(math).map(Builtin::Math),
-        };
+        match symbol {
+            "malloc" => return self.heap(value, Builtin::Malloc, &Type::U64, &pointer()),
+            "free" => return self.heap(value, Builtin::Free, &pointer(), &Type::Unit),
+            _ => {}
+        }
+        let builtin = symbol.strip_prefix("__nv_").and_then(math).map(Builtin::Math);
         let builtin = builtin.ok_or_else(|| format!("a call of `{symbol}`"))?;
         self.builtin_of(value, builtin).map(Some)
+    }
+
+    /// A function of the heap, where some compilers write pointers as numbers.
+    fn heap(
+        &mut self,
+        value: Value<'m>,
+        builtin: Builtin,
+        takes: &Type,
+        gives: &Type,
+    ) -> Step<Option<Operand>> {
+        let (argument, wanted) = (value.operand(0), self.type_of(value)?);
+        let (given, operand) = (self.type_of(argument)?, self.operand(argument)?);
+        let operand = self.cast(operand, &given, takes);
+        let result = self.builtin(builtin, vec![operand], gives);
+        Ok(Some(self.cast(result, gives, &wanted)))
     }
 
     /// A built-in with the arguments and the type of a call.

@@ -294,6 +294,28 @@ define ptx_kernel void @k(ptr %p) {
     assert!(checked.stdout.contains("p: [7]"), "{}", checked.stdout);
 }
 
+/// The device runtime writes the handle of a stream.
+#[test]
+fn a_checked_run_knows_the_variable_with_a_stream() {
+    let text = DROPPING.replace("ptr %c, ptr null)\n", "ptr %c, ptr %stream)\n").replace(
+        "@start(i32 %threads) {\n",
+        "@start(i32 %threads) {
+  %at = alloca ptr
+  %made = call i32 @cudaStreamCreateWithFlags(ptr %at, i32 1)
+  %stream = load ptr, ptr %at
+",
+    ) + "declare i32 @cudaStreamCreateWithFlags(ptr, i32)\n";
+    let folder = folder();
+    fs::write(folder.path().join("a.ll"), &text).unwrap();
+    let run = ["run", "a.ll", "--check", "--kernel", "start", "--grid", "1", "--block", "1"];
+    let checked = Gridlet::new(&folder).run(&[&run[..], &["--arg", "1"]].concat());
+    assert_eq!((checked.status, checked.stderr.as_str()), (0, ""));
+    fs::write(folder.path().join("a.ll"), text.replace("(ptr %at, i32 1)", "(ptr null, i32 1)"))
+        .unwrap();
+    let wrong = Gridlet::new(&folder).run(&[&run[..], &["--arg", "1"]].concat());
+    assert!(wrong.status == 4 && wrong.stderr.contains("a.ll:10"), "{wrong:?}");
+}
+
 #[test]
 fn a_format_that_is_unknown_needs_a_gpu() {
     let folder = folder();

@@ -2,7 +2,7 @@
 
 use gridlet_lang::builtins::{Builtin, MathOp};
 use gridlet_lang::ir::{InstKind, Operand};
-use gridlet_lang::launch::cdp::symbols::{self, DeviceRuntimeAbi};
+use gridlet_lang::launch::cdp::symbols::{self, DeviceRuntimeAbi, RuntimeFunction};
 use gridlet_lang::types::Type;
 
 use super::Step;
@@ -60,8 +60,14 @@ impl<'m> Body<'_, 'm> {
                 arguments.push(self.runtime_argument(argument, wanted)?);
             }
             let given = declaration.result.clone();
+            let created = (function == RuntimeFunction::StreamCreate)
+                .then(|| self.separate_handle(&mut arguments));
             let function = self.importer.device_function(declaration);
             let result = self.emit(InstKind::CallExtern { function, arguments }, given.clone());
+            if let Some((slot, address)) = created {
+                let handle = self.emit(InstKind::Load(slot), Type::Stream);
+                self.builder.store(address, handle, self.span);
+            }
             let wanted = self.type_of(value)?;
             return Ok(Some(self.cast(result, &given, &wanted)));
         }
@@ -91,6 +97,14 @@ impl<'m> Body<'_, 'm> {
         let operand = self.cast(operand, &given, takes);
         let result = self.builtin(builtin, vec![operand], gives);
         Ok(Some(self.cast(result, gives, &wanted)))
+    }
+
+    /// Makes the device runtime write a stream's handle to a slot of its own, because the checker sees only stores of the program. Gives
+    /// the slot, and the address that the program wants the handle at. The CPU device always has a stream.
+    fn separate_handle(&mut self, arguments: &mut [Operand]) -> (Operand, Operand) {
+        let slot = self.builder.slot("handle", Type::Stream);
+        let address = std::mem::replace(&mut arguments[0], slot.clone());
+        (slot, address)
     }
 
     /// A built-in with the arguments and the type of a call.

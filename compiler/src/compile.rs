@@ -35,7 +35,7 @@ pub use crate::inputs::LinkInput;
 use crate::link::cubin::{KernelRecords, parameter_records};
 use crate::link::lanes::Assembled;
 use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
-use crate::modules::{Own, check_linked};
+use crate::modules::{Own, check_linked, record_linked};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::guard::Process;
@@ -365,7 +365,9 @@ impl Session {
             let module = llvm_of(lowered, &context, &options, fast_apart)?;
             let by_libnvvm = options.uses_libnvvm();
             codegen::link_inputs(&module, &program.module, &self.inputs, |linked, input| {
-                check_linked(&input.name, linked, &input.bytes, options.arch, by_libnvvm)
+                let (name, bytes) = (&input.name, &input.bytes);
+                check_linked(name, linked, bytes, options.arch, by_libnvvm)?;
+                record_linked(name, linked, bytes)
             })?;
             match self.inputs.iter().any(|input| input.kind == InputKind::Ir) {
                 true => self.ptx_of(&module, &options),

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::fatal;
 use crate::inputs::{InputKind, LinkInput};
 use crate::messages::Messages;
+use crate::modules::check_linked_for_cpu;
 use gridlet_lang::ir;
 
 /// Build options for the CPU.
@@ -117,7 +118,9 @@ pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -
     let messages = Messages::of(&context);
     let ir = module;
     let module = build_cpu_module(&context, ir, &machine, &options.module_options())?;
-    link_inputs(&module, ir, inputs, |_, _| Ok(()))?;
+    link_inputs(&module, ir, inputs, |linked, input| {
+        check_linked_for_cpu(&input.name, linked, &input.bytes)
+    })?;
     if !inputs.iter().any(|input| input.kind == InputKind::Ir) {
         return write(&module, &machine, options, &messages);
     }

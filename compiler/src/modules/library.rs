@@ -8,8 +8,8 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 
 use super::check::{self, Finding};
-use super::logs;
 use super::positions::{self, Mentions, Positions};
+use super::{complete, logs, lost, record, runtime};
 use super::{depth, files, kernels};
 use crate::error::{Error, Mistake, Place, Result};
 use crate::inputs::{read, without_mark};
@@ -112,6 +112,49 @@ pub(crate) fn check_linked(
 fn unnoticed(module: llvm::Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
     let mut findings = check::all(module, arch, by_libnvvm);
     findings.extend(check::lacking(module, arch, by_libnvvm));
+/// Records failures of the launches whose status a module drops that is linked into a program for GPUs, by the lines of its text.
+pub(crate) fn record_linked(name: &str, module: &Module<'_>, bytes: &[u8]) -> Result<()> {
+    let view = llvm::Module::new(module);
+    if runtime::declared(view).is_empty() || complete::is_complete(module) {
+        return Ok(());
+    }
+    let sources = SourceMap::single(name, text(module, bytes));
+    let is_named = record::open(module);
+    let is_needed = lost::record(module, &sources, true)?;
+    if is_needed {
+        complete::add_functions(module, false)?;
+    }
+    if is_named || is_needed {
+        record::share(module);
+    }
+    Ok(())
+}
+
+/// Refuses a module that is linked into a program for the CPU device and launches: only images' own code reaches its device runtime.
+///
+/// # Errors
+/// [`Error::Module`] with the first call.
+pub(crate) fn check_linked_for_cpu(name: &str, module: &Module<'_>, bytes: &[u8]) -> Result<()> {
+    let declared = runtime::declared(llvm::Module::new(module)).into_iter();
+    let called = declared.filter_map(|(function, _)| {
+        let first = runtime::calls(function).last().copied()?;
+        Some((first, kernels::name(function)))
+    });
+    let findings: Vec<_> = called
+        .map(|(at, symbol)| Finding {
+            at: Some(at),
+            message: format!(
+                "the CPU device has no `{symbol}` for modules that are linked in; launch in the program itself, or build for GPUs only"
+            ),
+        })
+        .collect();
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let sources = SourceMap::single(name, text(module, bytes));
+    refuse(name, &sources, findings).map_err(Error::in_nvvm_ir)
+}
+
     findings
 }
 

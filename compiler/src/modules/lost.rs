@@ -3,7 +3,9 @@
 
 use std::collections::HashSet;
 
+use gridlet_artifact::manifest::LINKED_SOURCE;
 use gridlet_lang::ir::symbol;
+use gridlet_lang::launch::RECORD_LOST_LAUNCH;
 use gridlet_lang::launch::cdp::symbols::{
     ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction,
 };
@@ -69,9 +71,9 @@ pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
 }
 
 /// Records failures of the launches whose status is dropped. A buffer that is NULL is a failure where the module tests for it, or
-/// may do so where that is not seen, because it then skips the launch. `sources` starts with the module's text. Gives whether
-/// [`super::complete::add_functions`] must follow.
-pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
+/// may do so where that is not seen, because it then skips the launch. `sources` starts with the module's text. `is_linked`: the module
+/// becomes part of a program that does not know its files. Gives whether [`super::complete::add_functions`] must follow.
+pub(super) fn record(module: &Module<'_>, sources: &SourceMap, is_linked: bool) -> Result<bool> {
     let record = symbol::internal(RECORD_LOST_LAUNCH);
     let has_record =
         module.get_function(&record).is_some_and(|known| known.count_basic_blocks() > 0);
@@ -79,7 +81,7 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     if dropped.is_empty() {
         return Ok(false);
     }
-    let places = Places { module, sources, lines: Positions::of(sources) };
+    let places = Places { module, sources, lines: Positions::of(sources), is_linked };
     let noted: Vec<_> = dropped
         .into_iter()
         .map(|(call, known)| Ok((call, known, places.of_call(call)?)))
@@ -135,17 +137,22 @@ struct Places<'a, 'ctx> {
     module: &'a Module<'ctx>,
     sources: &'a SourceMap,
     lines: Positions,
+    is_linked: bool,
 }
 
 impl Places<'_, '_> {
     fn of_call(&self, call: Value<'_>) -> Result<Place> {
+        let in_text = || self.lines.instruction(call).map_or(0, |span| self.sources.line(span));
+        if self.is_linked {
+            return Ok((LINKED_SOURCE, in_text()));
+        }
         if let Some((file, line)) = given_position(self.module, call) {
             return Ok((files::number(self.module, &file)?, line));
         }
         if let Some(position) = positions::position(call) {
             return Ok((files::number(self.module, &position.file)?, position.line));
         }
-        Ok((0, self.lines.instruction(call).map_or(0, |span| self.sources.line(span))))
+        Ok((0, in_text()))
     }
 }
 

@@ -49,6 +49,7 @@ mod null_checks;
 mod pointees;
 mod positions;
 mod reads;
+mod record;
 mod runtime;
 mod shared;
 mod sizes;
@@ -78,7 +79,7 @@ use crate::nvvm::{self, short_pointers};
 pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 pub use library::Library;
-pub(crate) use library::check_linked;
+pub(crate) use library::{check_linked, check_linked_for_cpu, record_linked};
 pub use lines::SourceLines;
 use positions::{Mentions, Positions};
 

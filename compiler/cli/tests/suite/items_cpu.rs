@@ -340,3 +340,43 @@ fn an_extern_function_must_be_defined_as_it_is_declared() {
     let output = call(&folder, "build p.grid --arch cpu --emit manifest --link twice.ll");
     assert_eq!(output.status, 0, "{output:?}");
 }
+
+/// A linked module has launches only on GPUs, where those whose status it drops are recorded.
+#[test]
+fn launches_of_linked_modules_are_recorded_or_refused() {
+    let module = "%dim3 = type { i32, i32, i32 }
+declare ptr @cudaGetParameterBufferV2(ptr, %dim3, %dim3, i32)
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+declare ptx_kernel void @child(ptr)
+define void @go(ptr %p) {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %dim3 { i32 1, i32 1, i32 1 }, %dim3 { i32 1, i32 1, i32 1 }, i32 0)
+  store ptr %p, ptr %b
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  ret void
+}
+";
+    let program = "extern fn go(p: *mut u32);\nkernel child(p: *mut u32) { *p = 1; }\n";
+    let calling = format!("{program}kernel main(p: *mut u32) {{ go(p); }}\n");
+    let both =
+        format!("{program}kernel main(p: *mut u32) {{ go(p); launch child<<<1, 1>>>(p); }}\n");
+    let folder = files(&[("a.grid", &calling), ("b.grid", &both), ("go.ll", module)]);
+    let refused = call(&folder, "build a.grid --link go.ll --arch cpu");
+    assert_eq!(refused.status, 1);
+    insta::assert_snapshot!(refused.stderr);
+    for name in ["a.grid", "b.grid"] {
+        for arch in ["sm_90", "sm_100"] {
+            let options = "--launch cdp --backend nvptx --emit ptx -o -";
+            let ptx = call(&folder, &format!("build {name} --link go.ll --arch {arch} {options}"));
+            assert_eq!((ptx.status, ptx.stderr.as_str()), (0, ""), "{name}");
+            let defined =
+                ptx.stdout.lines().filter(|line| line.contains(".b8 __gridlet_lost_launches"));
+            assert_eq!(defined.count(), 1, "{}", ptx.stdout);
+            // 2,147,483,648 is file 0 of a linked object.
+            assert!(
+                ptx.stdout.contains("2147483648") && ptx.stdout.contains(", 8;"),
+                "{}",
+                ptx.stdout
+            );
+        }
+    }
+}

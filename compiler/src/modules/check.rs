@@ -373,6 +373,15 @@ fn device_runtime(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
             findings.push(Finding { at: Some(function), message });
         }
     }
+    let fills = declared.iter().filter(|(_, known)| *known == RuntimeFunction::MemsetAsync);
+    findings.extend(
+        fills.flat_map(|(function, _)| runtime::calls(*function).into_iter().rev()).filter_map(
+            |call| {
+                let message = runtime::wrong_fill(call)?;
+                Some(Finding { at: Some(call), message })
+            },
+        ),
+    );
     let wanted = DeviceRuntimeAbi::for_arch(arch);
     if wanted == DeviceRuntimeAbi::Cdp2 {
         let public = declared.iter().find(|(function, known)| {

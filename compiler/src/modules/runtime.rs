@@ -63,6 +63,22 @@ pub(super) fn wrong_signature(function: Value<'_>, known: RuntimeFunction) -> Op
     ))
 }
 
+/// What is wrong with a fill by the device runtime, which writes zeros for every value (see [`gridlet_lang::launch`], "fill").
+pub(super) fn wrong_fill(call: Value<'_>) -> Option<String> {
+    let value = call.arguments().get(1).copied()?;
+    if value.unsigned() == Some(0) {
+        return None;
+    }
+    let given = match value.int() {
+        Some(value) => format!("not {value}"),
+        None => "and this one is not known before it runs".into(),
+    };
+    Some(format!(
+        "on GPUs, `{}` writes zeros for every value, {given}; give the constant 0, or launch a kernel that fills",
+        name(call.callee())
+    ))
+}
+
 /// Whether PTX passes a type as it passes a type of the device runtime.
 fn passes<'m>(
     given: crate::nvvm::legacy::llvm::Type<'m>,

@@ -53,6 +53,9 @@ fn wrong_launch(launch: Value<'_>) -> Option<String> {
     if matches!(buffer.kind(), Kind::Null | Kind::Undefined) {
         return Some("the parameter buffer of this launch is `null` or undefined; ask for one with `cudaGetParameterBufferV2`".into());
     }
+    if stream.kind() == Kind::Undefined {
+        return Some("the stream of this launch is undefined; give `null`, or a handle".into());
+    }
     let is_constant = stream.kind() == Kind::Expression && is_number(stream);
     let number = is_constant.then(|| stream.operand(0).unsigned()).flatten();
     let number = number.filter(|number| *number > MAX_NAMED_STREAM)?;

@@ -270,6 +270,13 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             let place = block.and_then(|block| Some((block, block.get_parent()?)));
             let (block, function) =
                 place.ok_or_else(|| yours("the builder has no position for a launch"))?;
+            if !self.has(function) {
+                return Err(yours(format!(
+                    "the builder is in function `{}` of another module than the one of `Launches::new`; put it into a function of \
+                     that one",
+                    function.get_name().to_string_lossy()
+                )));
+            }
             if block.get_terminator().is_some() {
                 return Err(yours("the builder is not at the end of an open block"));
             }
@@ -281,13 +288,18 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         attempt().map_err(|error| located(error, builder, launch))
     }
 
+    /// Whether a function is one of the module.
+    fn has(&self, function: FunctionValue<'ctx>) -> bool {
+        let name = function.get_name().to_string_lossy();
+        // A search of all functions, for one without a name, would take long in modules with many launches.
+        self.module.get_function(&name) == Some(function)
+            || name.is_empty() && self.module.get_functions().any(|known| known == function)
+    }
+
     /// Checks a launch, and gives the offset of each argument in the parameter buffer.
     fn check(&self, launch: &Launch<'ctx>) -> Result<Vec<u64>> {
         let name = launch.kernel.get_name().to_string_lossy().into_owned();
-        // A search of all functions, for one without a name, would take long in modules with many launches.
-        let is_here = self.module.get_function(&name) == Some(launch.kernel)
-            || name.is_empty() && self.module.get_functions().any(|known| known == launch.kernel);
-        if !is_here {
+        if !self.has(launch.kernel) {
             return Err(yours(format!("kernel `{name}` belongs to another module")));
         }
         let kernel = llvm::Value::of(&launch.kernel);

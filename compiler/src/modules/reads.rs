@@ -10,9 +10,9 @@ use std::collections::HashSet;
 
 use inkwell::llvm_sys::LLVMOpcode;
 
-use super::intrinsics::is_hint;
+use super::intrinsics::{is_copy, is_copy_from, is_hint};
 use super::runtime::calls;
-use super::variables::{accesses, variable};
+use super::variables::variable;
 use crate::nvvm::legacy::llvm::{Kind, Value};
 
 /// Whether the module reads the result of a call.
@@ -36,7 +36,7 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
     }
     match user.opcode() {
         LLVMStore if user.operand(1) == value => None,
-        LLVMStore => accesses(variable(user.operand(1))?).map(|accesses| accesses.loads),
+        LLVMStore => loads(variable(user.operand(1))?),
         LLVMCall if is_hint(user) => Some(vec![]),
         // Which way it goes makes no difference.
         LLVMBr | LLVMSwitch if has_one_target(user) => Some(vec![]),
@@ -57,6 +57,38 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
         | LLVMShuffleVector | LLVMGetElementPtr | LLVMLoad => Some(vec![user]),
         _ => None,
     }
+}
+
+/// The loads of a local variable, and of those that it is copied to; `None` if its address or a copy goes elsewhere.
+fn loads(local: Value<'_>) -> Option<Vec<Value<'_>>> {
+    use LLVMOpcode::*;
+
+    let (mut open, mut seen, mut found) = (vec![local], HashSet::from([local]), vec![]);
+    while let Some(address) = open.pop() {
+        for user in address.users() {
+            if user.kind() != Kind::Instruction {
+                return None;
+            }
+            let next = match user.opcode() {
+                LLVMLoad => {
+                    found.push(user);
+                    continue;
+                }
+                LLVMStore if user.operand(0) != address => continue,
+                LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast => user,
+                LLVMCall if is_hint(user) => continue,
+                LLVMCall if is_copy_from(user) && user.operand(1) == address => {
+                    variable(user.operand(0))?
+                }
+                LLVMCall if is_copy(user, address) => continue,
+                _ => return None,
+            };
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    Some(found)
 }
 
 /// Whether all ways of a branch or a `switch` lead to one block.

@@ -134,6 +134,18 @@ fn names_that_launches_need_are_not_for_other_things() {
     assert_eq!(kit.module.print_to_string().to_string(), before);
 }
 
+#[test]
+fn a_builder_in_another_module_is_refused() {
+    let context = Context::create();
+    let (kit, other) = (Kit::new(&context), Kit::new(&context));
+    let launch = kit.launch().at("p.toy", 5);
+    let error = kit.launches().emit(&other.builder, &launch).unwrap_err().to_string();
+    insta::assert_snapshot!(error);
+    let error = kit.launches().emit_try(&other.builder, &launch).unwrap_err().to_string();
+    assert!(error.contains("another module"), "{error}");
+    kit.launches().emit(&kit.builder, &launch).unwrap();
+}
+
 /// Nor one that is wrong in itself.
 #[test]
 fn a_launch_that_fails_leaves_the_module_as_it_was() {

@@ -270,6 +270,38 @@ fn a_module_may_name_the_record_of_lost_launches() {
     }
 }
 
+/// A status that is only copied to a variable that nothing reads is dropped.
+#[test]
+fn a_status_that_is_copied_and_not_read_is_recorded() {
+    let copying = |read: &str| {
+        let copy = format!(
+            "ptr %c, ptr null)
+  store i32 %t, ptr %from
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 4, i1 false)
+{read}"
+        );
+        let text = DROPPING.replace("ptr %c, ptr null)\n", &copy);
+        let locals = "{\n  %from = alloca i32\n  %to = alloca i32\n";
+        text.replace("@start(i32 %threads) {\n", &format!("@start(i32 %threads) {locals}"))
+            + "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n\
+               declare void @llvm.trap()\n"
+    };
+    let read = "  %u = load i32, ptr %to
+  %failed = icmp ne i32 %u, 0
+  br i1 %failed, label %trap, label %end
+trap:
+  call void @llvm.trap()
+";
+    let folder = folder();
+    for (read, said) in [("", "a.ll:25"), (read, "trap")] {
+        fs::write(folder.path().join("a.ll"), copying(read)).unwrap();
+        let run = ["run", "a.ll", "--device", "cpu", "--kernel", "start", "--arg", "4000"];
+        let lost =
+            Gridlet::new(&folder).run(&[&run[..], &["--grid", "1", "--block", "1"]].concat());
+        assert!(lost.status == 4 && lost.stderr.contains(said), "{read}: {lost:?}");
+    }
+}
+
 /// Some compilers write pointers as numbers.
 #[test]
 fn the_heap_takes_pointers_as_numbers() {

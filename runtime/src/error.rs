@@ -10,6 +10,7 @@ use crate::strategy::LaunchPool;
 pub(crate) use codes::{cuda_error_name, is_sticky};
 use codes::{explain_fault, lost_launch_hint};
 use gridlet_artifact::{ArtifactError, LaunchProblem};
+use gridlet_cpu::CpuFault;
 use gridlet_cpu::check::{Report, render_all};
 pub use resource::ResourceProblem;
 
@@ -266,12 +267,16 @@ pub enum Error {
     /// The device did not finish in time. A GPU may still be busy: this process can no longer use it, and all its
     /// handles leak when dropped, because destroying one would wait for the hung work. The CPU device stops its
     /// work and stays usable, unless even stopping fails.
-    #[error("not finished after {seconds} s: {what}")]
+    #[error("not finished after {seconds} s: {what}{}", stopped_text(stopped.as_deref()))]
     TimedOut {
         /// The timeout, in seconds.
         seconds: f64,
         /// The work that was waited for.
         what: String,
+        /// Whether the device is the CPU device.
+        is_cpu: bool,
+        /// On the CPU device, the first block that it stopped, if one was running.
+        stopped: Option<Box<CpuFault>>,
     },
     /// The device timed out earlier, so this process can no longer use it.
     #[error(
@@ -388,9 +393,12 @@ impl From<gridlet_cpu::Error> for Error {
             CpuError::ParameterBytes { expected, given, .. } => {
                 Error::Length { expected: u64::from(expected), given: given as u64 }
             }
-            CpuError::TimedOut { seconds } => {
-                Error::TimedOut { seconds, what: "a stream of the CPU device".into() }
-            }
+            CpuError::TimedOut { seconds, stopped } => Error::TimedOut {
+                seconds,
+                what: "a stream of the CPU device".into(),
+                is_cpu: true,
+                stopped,
+            },
             CpuError::Fault(fault) => Error::CpuFault(fault),
         }
     }
@@ -506,6 +514,10 @@ const RECOVERED: u32 = 1 << 16;
 /// The number for a GPU that is reopened while handles with the number `latest` still exist.
 pub(crate) fn next_number(ordinal: u32, latest: u32) -> u32 {
     ordinal % RECOVERED + (latest / RECOVERED + 1) * RECOVERED % CPU_DEVICES
+}
+
+fn stopped_text(stopped: Option<&CpuFault>) -> String {
+    stopped.map_or_else(String::new, |fault| format!("; {fault}"))
 }
 
 fn device_text(number: u32) -> String {

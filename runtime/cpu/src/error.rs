@@ -51,6 +51,10 @@ pub enum Error {
     TimedOut {
         /// The timeout in seconds.
         seconds: f64,
+        /// The first block that was stopped, of kind [`FaultKind::Cancelled`]; `None` if none was running, or it did not end.
+        ///
+        /// [`FaultKind::Cancelled`]: crate::FaultKind::Cancelled
+        stopped: Option<Box<CpuFault>>,
     },
     /// A grid failed. The device remains usable.
     #[error(transparent)]

@@ -215,7 +215,9 @@ pub(crate) fn launch(
 pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
     match stream.wait(timeout) {
         Ok(()) => Ok(Waited::Done),
-        Err(gridlet_cpu::Error::TimedOut { .. }) if stream.is_done() => Ok(Waited::Stopped),
+        Err(gridlet_cpu::Error::TimedOut { stopped, .. }) if stream.is_done() => {
+            Ok(Waited::Stopped(stopped))
+        }
         Err(gridlet_cpu::Error::TimedOut { .. }) => Ok(Waited::Running),
         Err(other) => Err(other.into()),
     }

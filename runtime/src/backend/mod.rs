@@ -29,6 +29,7 @@ pub(crate) use stream::{EventHandle, StreamHandle};
 pub(crate) use unified::NO_DEVICE;
 
 use gridlet_artifact::Artifact;
+use gridlet_cpu::CpuFault;
 
 use crate::driver::green::RawResource;
 pub(crate) use crate::driver::green::ResourceKind;
@@ -51,12 +52,12 @@ pub(crate) enum Entered<'a> {
 }
 
 /// The outcome of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The work ended in time.
     Done,
-    /// The wait timed out, and the running work was stopped.
-    Stopped,
+    /// The wait timed out, and the running work was stopped: the first block, if one was running.
+    Stopped(Option<Box<CpuFault>>),
     /// The wait timed out, and work is still running.
     Running,
 }
@@ -66,7 +67,7 @@ impl Waited {
     pub(crate) fn outcome(&self) -> &'static str {
         match self {
             Waited::Done => "done",
-            Waited::Stopped | Waited::Running => "timed out",
+            Waited::Stopped(_) | Waited::Running => "timed out",
         }
     }
 

@@ -46,9 +46,7 @@ impl Error {
             Error::OtherDevice { .. } => {
                 Some("load programs and allocate memory on the device that they are used with")
             }
-            Error::TimedOut { .. } => Some(
-                "give the wait more time if the work is only slow; a grid that never ends may be found on the CPU device with checks on",
-            ),
+            Error::TimedOut { is_cpu, stopped, .. } => Some(time_out(*is_cpu, stopped.as_deref())),
             Error::Unusable { .. } | Error::NotRecovered { .. } => {
                 Some("start a new process: only that makes the device usable again")
             }
@@ -112,6 +110,21 @@ fn call(code: i32) -> Option<&'static str> {
         ),
         805..=809 => Some("CUDA's multi-process service (MPS) refused: look at its log"),
         _ => None,
+    }
+}
+
+fn time_out(is_cpu: bool, stopped: Option<&CpuFault>) -> &'static str {
+    match (is_cpu, stopped) {
+        (false, _) => {
+            "give the wait more time if the work is only slow; a run with checks on the CPU device may find a grid that never ends"
+        }
+        (true, Some(fault)) if fault.location.is_some() => {
+            "give the wait more time if the work is only slow; otherwise look for a loop that never ends around that line"
+        }
+        (true, Some(fault)) if !fault.is_checked => {
+            "give the wait more time if the work is only slow; a run with checks names the last line of a loop that never ends"
+        }
+        (true, _) => "give the wait more time if the work is only slow",
     }
 }
 

@@ -675,3 +675,29 @@ kernel k(p: *const u32, of: Pair, which: u32) {
         "{said}"
     );
 }
+
+/// The kernel that runs at the time-out is named, and with checks the line.
+#[test]
+fn a_run_that_does_not_end_says_where_it_is() {
+    let source = "kernel child(p: *mut u32) {
+    while *p != 2 {
+        atomic_add(p + 1, 1);
+    }
+}
+kernel main(p: *mut u32) { launch child<<<1, 1>>>(p); }
+";
+    let folder = program(source);
+    let run = |more: &[&str]| {
+        let run = ["run", "p.grid", "--device", "cpu", "--kernel", "main", "--timeout", "0.5"];
+        let launch = ["--grid", "1", "--block", "1", "--arg", "[2]"];
+        let output = Gridlet::new(&folder).run(&[&run[..], &launch, more].concat());
+        assert_eq!(output.status, 4, "{output:?}");
+        output.stderr
+    };
+    let checked = run(&["--check"]);
+    let places = ["p.grid:2", "p.grid:3"]
+        .map(|place| format!("`child` was cancelled, at {place}, in block"));
+    assert!(places.iter().any(|place| checked.contains(place)), "{checked}");
+    assert!(checked.contains("a loop that never ends around that line"), "{checked}");
+    insta::assert_snapshot!(run(&[]));
+}

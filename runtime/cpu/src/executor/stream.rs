@@ -9,6 +9,7 @@ use super::grid::{Tree, geometry_error};
 use super::pool::Shared;
 use super::scheduler::{MarkIn, StreamId, WorkerLimit};
 use crate::error::{Error, Result};
+use crate::fault::{CpuFault, FaultKind};
 use crate::image::CpuKernel;
 
 /// How long a timed-out wait waits for the kernels that it stopped.
@@ -132,8 +133,8 @@ impl CpuStream {
         let submitted = shared.lock().submitted(id);
         let deadline = Instant::now().checked_add(timeout);
         if !shared.wait_until(deadline, |scheduler| scheduler.awaits(id, submitted)) {
-            self.cancel();
-            return Err(Error::TimedOut { seconds: timeout.as_secs_f64() });
+            let stopped = self.stop().flatten();
+            return Err(Error::TimedOut { seconds: timeout.as_secs_f64(), stopped });
         }
         self.waited();
         let failure = shared.lock().take_failure(id);
@@ -149,6 +150,11 @@ impl CpuStream {
 
     /// Stops all launches that have not ended. Returns whether all have ended now.
     pub fn cancel(&self) -> bool {
+        self.stop().is_some()
+    }
+
+    /// As [`CpuStream::cancel`]. Gives the first block that was stopped, if one was running; `None` if not all have ended.
+    fn stop(&self) -> Option<Option<Box<CpuFault>>> {
         let (shared, id) = (&self.inner.shared, self.inner.id);
         let (trees, submitted) = {
             let scheduler = shared.lock();
@@ -164,12 +170,12 @@ impl CpuStream {
             let soon = Instant::now() + Duration::from_millis(1);
             if shared.wait_until(Some(soon), |scheduler| scheduler.awaits(id, submitted)) {
                 // The failure is intended.
-                shared.lock().take_failure(id);
+                let stopped = shared.lock().take_failure(id);
                 self.waited();
-                return true;
+                return Some(stopped.filter(|fault| fault.kind == FaultKind::Cancelled));
             }
             if Instant::now() > last {
-                return false;
+                return None;
             }
         }
     }

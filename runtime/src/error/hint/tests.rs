@@ -1,7 +1,7 @@
 //! Every variant with its message and its hint.
 
 use gridlet_artifact::{ArtifactProblem, Dim3, LaunchStrategy};
-use gridlet_cpu::{CpuFault, FaultKind};
+use gridlet_cpu::{CpuFault, FaultKind, SourceLine};
 
 use crate::error::*;
 use crate::strategy::full_pool;
@@ -54,6 +54,23 @@ fn cpu_fault(kind: FaultKind, is_checked: bool) -> Error {
         launched_at: None,
         is_checked,
     }))
+}
+
+/// `stopped`: the line of the block that was stopped, and whether its accesses were checked.
+fn timed_out(is_cpu: bool, stopped: Option<(Option<u32>, bool)>) -> Error {
+    let stopped = stopped.map(|(line, is_checked)| {
+        Box::new(CpuFault {
+            kind: FaultKind::Cancelled,
+            kernel: "walk".into(),
+            block: Some(Dim3::new(1, 0, 0)),
+            thread: None,
+            address: None,
+            location: line.map(|line| SourceLine { file: "tree.grid".into(), line }),
+            launched_at: None,
+            is_checked,
+        })
+    });
+    Error::TimedOut { seconds: 60.0, what: "a stream with `walk`".into(), is_cpu, stopped }
 }
 
 fn launch(problem: LaunchProblem) -> Error {
@@ -121,7 +138,10 @@ fn samples() -> Vec<Error> {
         Error::LaunchMemory { kernel: "walk".into(), bytes: 4096, workers: 528, needed: 700_000 },
         Error::Length { expected: 4, given: 8 },
         Error::OtherDevice { what: "the event".into(), expected: 0, given: CPU_DEVICES },
-        Error::TimedOut { seconds: 60.0, what: "a stream with `walk`".into() },
+        timed_out(false, None),
+        timed_out(true, None),
+        timed_out(true, Some((None, false))),
+        timed_out(true, Some((Some(7), true))),
         Error::Unusable { ordinal: 0, what: "a stream with `walk`".into() },
         Error::Broken { ordinal: 0, fault: fault(700) },
         Error::HostMemoryInUse { ordinal: 0, buffers: 2 },

@@ -169,7 +169,8 @@ impl DeviceInner {
         while self.callers.load(Ordering::Acquire) > 0 {
             if start.elapsed() > LEAVING {
                 let what = "other threads in driver calls".into();
-                return Err(Error::TimedOut { seconds: LEAVING.as_secs_f64(), what });
+                let (seconds, is_cpu) = (LEAVING.as_secs_f64(), self.handle.is_cpu());
+                return Err(Error::TimedOut { seconds, what, is_cpu, stopped: None });
             }
             thread::sleep(LOOK);
         }
@@ -254,12 +255,13 @@ impl DeviceInner {
         }
         // A finding explains why a grid was stopped or why it waits, so it takes precedence.
         self.handle.report_findings()?;
-        match waited? {
-            Waited::Done => Ok(()),
-            Waited::Stopped | Waited::Running => {
-                Err(Error::TimedOut { seconds: timeout.as_secs_f64(), what })
-            }
-        }
+        let stopped = match waited? {
+            Waited::Done => return Ok(()),
+            Waited::Stopped(stopped) => stopped,
+            Waited::Running => None,
+        };
+        let (seconds, is_cpu) = (timeout.as_secs_f64(), self.handle.is_cpu());
+        Err(Error::TimedOut { seconds, what, is_cpu, stopped })
     }
 
     /// Waits until every stream of the device is idle.
@@ -280,8 +282,8 @@ impl DeviceInner {
             };
             waited.map_err(|error| match error {
                 // Report the caller's timeout, not the rest that this stream had left.
-                Error::TimedOut { what, .. } => {
-                    Error::TimedOut { seconds: timeout.as_secs_f64(), what }
+                Error::TimedOut { what, is_cpu, stopped, .. } => {
+                    Error::TimedOut { seconds: timeout.as_secs_f64(), what, is_cpu, stopped }
                 }
                 other => other,
             })?;
@@ -299,7 +301,7 @@ impl DeviceInner {
                 if start.elapsed() >= timeout {
                     // On the CPU, that other thread stops the work.
                     let is_cpu = self.handle.is_cpu();
-                    return Ok(if is_cpu { Waited::Stopped } else { Waited::Running });
+                    return Ok(if is_cpu { Waited::Stopped(None) } else { Waited::Running });
                 }
                 thread::sleep(LOOK);
             }

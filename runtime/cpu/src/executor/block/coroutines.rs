@@ -54,7 +54,7 @@ impl Runner {
             self.leave();
         }
         if self.is_stopped() {
-            self.end(FaultKind::Cancelled, 0);
+            self.end(FaultKind::Cancelled, self.last_location());
         }
     }
 

@@ -153,8 +153,10 @@ pub unsafe extern "C" fn gridlet_options_set_launch(
     // SAFETY: passed on to the caller.
     unsafe {
         set_named(options, name, |options, name| {
-            let choice: Result<LaunchChoice, _> = name.parse();
-            options.cuda.launch = choice.map_err(|error| error.to_string())?;
+            let choice: Option<LaunchChoice> = name.parse().ok();
+            options.cuda.launch = choice.ok_or_else(|| {
+                format!("no launch strategy `{name}`; there are auto, cdp and resident")
+            })?;
             Ok(())
         })
     }

@@ -36,6 +36,8 @@ pub(crate) struct Failure {
     message: Option<(&'static str, String)>,
     /// The remedy.
     hint: Option<String>,
+    /// The file and the line that the whole message is about.
+    place: Option<Box<(String, u32)>>,
     /// What the message consists of, if that is known.
     mistakes: Vec<Mistake>,
 }
@@ -53,6 +55,12 @@ impl Failure {
         self
     }
 
+    /// Adds the line that the failure is about.
+    pub(crate) fn with_place(mut self, file: &str, line: u32) -> Self {
+        self.place = Some(Box::new((file.to_owned(), line)));
+        self
+    }
+
     /// A wrong command line.
     pub(crate) fn call(message: impl Into<String>) -> Self {
         Failure::new(status::CALL, ids::WRONG_CALL, message)
@@ -60,7 +68,7 @@ impl Failure {
 
     /// A failure that was already reported.
     pub(crate) fn shown(status: u8) -> Self {
-        Failure { status, message: None, hint: None, mistakes: vec![] }
+        Failure { status, message: None, hint: None, place: None, mistakes: vec![] }
     }
 
     /// The exit status.
@@ -266,7 +274,13 @@ impl Reporter {
                 diagnostics::shown_text(&format!("error: {message}{hint}"))
             }
             MessageFormat::Json if failure.mistakes.is_empty() => {
-                json!({"severity": "error", "id": id, "message": message, "hint": hint}).to_string()
+                let mut value =
+                    json!({"severity": "error", "id": id, "message": message, "hint": hint});
+                if let Some((file, line)) = failure.place.as_deref() {
+                    value["file"] = file.as_str().into();
+                    value["line"] = (*line).into();
+                }
+                value.to_string()
             }
             MessageFormat::Json => {
                 let lines = failure.mistakes.iter().map(|mistake| {

@@ -420,7 +420,16 @@ fn execute(
     }
     match lost {
         None => Ok(()),
-        Some(lost) => Err(lost_launches(*lost)),
+        Some(lost) => {
+            // The files of a linked object are unknown.
+            let is_known = artifact.manifest().sources.contains(&lost.file) && lost.line > 0;
+            let place = is_known.then(|| (lost.file.clone(), lost.line));
+            let failure = lost_launches(*lost);
+            Err(match place {
+                Some((file, line)) => failure.with_place(&file, line),
+                None => failure,
+            })
+        }
     }
 }
 

@@ -84,6 +84,10 @@ pub(super) fn check(
         Mistake::new(name, place, message)
     });
     let mut mistakes: Vec<Mistake> = target.collect();
+    // Where the text has no data layout, LLVM takes that of the triple, which is the first mistake.
+    if mistakes.len() > 1 {
+        mistakes.retain(|mistake| mistake.place.is_some());
+    }
     match refuse(name, sources, unnoticed(module, arch, by_libnvvm)) {
         Err(Error::Mistakes(others)) => mistakes.extend(others),
         other => other?,
@@ -108,10 +112,6 @@ pub(crate) fn check_linked(
     refuse(name, &sources, findings).map_err(Error::in_nvvm_ir)
 }
 
-/// What no tool notices, apart from the target.
-fn unnoticed(module: llvm::Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
-    let mut findings = check::all(module, arch, by_libnvvm);
-    findings.extend(check::lacking(module, arch, by_libnvvm));
 /// Records failures of the launches whose status a module drops that is linked into a program for GPUs, by the lines of its text.
 pub(crate) fn record_linked(name: &str, module: &Module<'_>, bytes: &[u8]) -> Result<()> {
     let view = llvm::Module::new(module);
@@ -155,6 +155,10 @@ pub(crate) fn check_linked_for_cpu(name: &str, module: &Module<'_>, bytes: &[u8]
     refuse(name, &sources, findings).map_err(Error::in_nvvm_ir)
 }
 
+/// What no tool notices, apart from the target.
+fn unnoticed(module: llvm::Module<'_>, arch: CudaArch, by_libnvvm: bool) -> Vec<Finding<'_>> {
+    let mut findings = check::all(module, arch, by_libnvvm);
+    findings.extend(check::lacking(module, arch, by_libnvvm));
     findings
 }
 

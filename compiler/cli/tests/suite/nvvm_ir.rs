@@ -222,6 +222,8 @@ fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
 ";
     let lost = run(&positions, "4000", "2");
     assert!(lost.status == 4 && lost.stderr.contains("a.toy:7"), "{lost:?}");
+    let broken = run(&positions.replace("\"a.toy\"", "\"a\\0Ab\\09.toy\""), "4000", "2");
+    assert!(broken.status == 4 && broken.stderr.contains("a?b?.toy:7"), "{broken:?}");
     // What uses the status handles failures itself.
     let handled = DROPPING
         .replace("  br label %end\nend:\n", "  call void @handle(i32 %t)\n  br label %end\nend:\n");

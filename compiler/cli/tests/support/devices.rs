@@ -88,6 +88,10 @@ impl TestDevice {
         for said in [count.as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"] {
             assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
         }
+        let told = format!("{call} {} --message-format json", self.few_launches);
+        let message: serde_json::Value =
+            serde_json::from_str(&self.run(&folder, "p.grid", &told).stderr).unwrap();
+        assert_eq!((&message["file"], &message["line"]), (&"p.grid".into(), &6.into()));
         for limit in enough {
             let call = format!("{call} --pending-launches {limit}");
             let output = self.run(&folder, "p.grid", &call);

@@ -241,11 +241,16 @@ unsafe fn place(scope: LLVMMetadataRef, line: u32, column: u32) -> Option<Positi
         }
         let mut length: c_uint = 0;
         let name = LLVMDIFileGetFilename(file, &mut length);
-        let name = text(name, length as usize);
+        let name = shown(text(name, length as usize));
         let folder = LLVMDIFileGetDirectory(file, &mut length);
         let folder = text(folder, length as usize);
         Some(Position { file: name, folder, line, column })
     }
+}
+
+/// A file's name without control characters: messages are about lines, which a line break would end.
+fn shown(name: String) -> String {
+    if name.contains(char::is_control) { name.replace(char::is_control, "?") } else { name }
 }
 
 fn meta<'m>(operand: LLVMValueRef) -> Meta<'m> {

@@ -13,6 +13,7 @@ mod fmt;
 mod items_cpu;
 mod messages;
 mod nvvm_ir;
+mod nvvm_ir_cpu;
 mod nvvm_ir_refused;
 mod nvvm_ir_unread;
 mod run_cpu;

@@ -7,6 +7,7 @@ use gridlet_lang::types::Type;
 
 use super::Step;
 use super::body::Body;
+use super::functions::Composed;
 use crate::modules::kernels::{self, name};
 use crate::modules::layout::pointer;
 use crate::nvvm::legacy::llvm::{Kind, Value};
@@ -78,6 +79,11 @@ impl<'m> Body<'_, 'm> {
             "malloc" => return self.heap(value, Builtin::Malloc, &Type::U64, &pointer()),
             "free" => return self.heap(value, Builtin::Free, &pointer(), &Type::Unit),
             _ => {}
+        }
+        match self.composed(value, symbol)? {
+            Some(Composed::Value(result)) => return Ok(Some(result)),
+            Some(Composed::Nothing) => return Ok(None),
+            None => {}
         }
         let builtin = symbol.strip_prefix("__nv_").and_then(math).map(Builtin::Math);
         let builtin = builtin.ok_or_else(|| format!("a call of `{symbol}`"))?;

@@ -9,6 +9,7 @@ use super::Step;
 use super::arithmetic::to_signed;
 use super::body::Body;
 use super::calls::math as math_function;
+use super::functions::Composed;
 use crate::modules::kernels::name as name_of;
 use crate::modules::layout::pointer;
 use crate::nvvm::lacking;
@@ -83,6 +84,11 @@ impl<'m> Body<'_, 'm> {
         if let Some(result) = self.overflowing(value, name)? {
             return Ok(Some(result));
         }
+        match self.composed(value, name)? {
+            Some(Composed::Value(result)) => return Ok(Some(result)),
+            Some(Composed::Nothing) => return Ok(None),
+            None => {}
+        }
         match name {
             "llvm.smax" => self.extreme(value, BinaryOp::Gt, true).map(Some),
             "llvm.smin" => self.extreme(value, BinaryOp::Lt, true).map(Some),
@@ -102,7 +108,8 @@ impl<'m> Body<'_, 'm> {
             "llvm.ctlz" => self.bits(value, BitOp::Clz).map(Some),
             "llvm.cttz" => self.bits(value, BitOp::Ctz).map(Some),
             "llvm.bitreverse" => self.bits(value, BitOp::Brev).map(Some),
-            "llvm.memcpy" | "llvm.memmove" => self.copy(value),
+            "llvm.memcpy" => self.copy(value, false),
+            "llvm.memmove" => self.copy(value, true),
             "llvm.memset" => self.fill(value),
             _ => match name.strip_prefix("llvm.nvvm.shfl.sync.") {
                 Some(mode) => self.shuffle(value, mode).map(Some),
@@ -239,33 +246,6 @@ impl<'m> Body<'_, 'm> {
         }
         let [mask, own, lane] = [0, 1, 2].map(|at| self.operand(value.operand(at)));
         Ok(self.builtin(Builtin::Shuffle(mode), vec![mask?, own?, lane?], &ty))
-    }
-
-    /// `memcpy` and `memmove` of a constant number of bytes.
-    fn copy(&mut self, value: Value<'m>) -> Step<Option<Operand>> {
-        let bytes = self.constant_bytes(value)?;
-        let (to, from) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
-        let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes);
-        let target = Type::pointer_mut(ty.clone());
-        let (to, from) = (self.cast(to, &pointer(), &target), self.cast(from, &pointer(), &target));
-        let whole = self.emit(InstKind::Load(from), ty);
-        self.builder.store(to, whole, self.span);
-        Ok(None)
-    }
-
-    fn fill(&mut self, value: Value<'m>) -> Step<Option<Operand>> {
-        let bytes = self.constant_bytes(value)?;
-        let (to, byte) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
-        let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes);
-        let to = self.cast(to, &pointer(), &Type::pointer_mut(ty.clone()));
-        let whole = self.emit(InstKind::Aggregate(vec![byte; bytes as usize]), ty);
-        self.builder.store(to, whole, self.span);
-        Ok(None)
-    }
-
-    fn constant_bytes(&mut self, value: Value<'m>) -> Step<u64> {
-        let bytes = value.operand(2).unsigned().filter(|bytes| *bytes <= 256);
-        bytes.ok_or_else(|| "a copy whose size is not constant, or over 256 bytes".into())
     }
 }
 

@@ -53,19 +53,14 @@ impl<'m> Body<'_, 'm> {
             }
             LLVMOpcode::LLVMGetElementPtr => self.element_address(value).map(Some),
             LLVMOpcode::LLVMExtractValue => self.extract(value).map(Some),
-            LLVMOpcode::LLVMInsertValue => {
-                let [index] = value.indices() else {
-                    return Err("a part of a part of a value".into());
-                };
-                self.insert(value, *index).map(Some)
-            }
+            LLVMOpcode::LLVMInsertValue => self.insert(value, value.indices()).map(Some),
             LLVMOpcode::LLVMExtractElement | LLVMOpcode::LLVMInsertElement => {
                 let is_insert = value.opcode() == LLVMOpcode::LLVMInsertElement;
                 let index = value.operand(if is_insert { 2 } else { 1 }).unsigned();
                 let index = index.and_then(|index| u32::try_from(index).ok());
                 let index = index.ok_or("an element whose number is not constant")?;
                 if is_insert {
-                    return self.insert(value, index).map(Some);
+                    return self.insert(value, &[index]).map(Some);
                 }
                 let (base, ty) = (self.operand(value.operand(0))?, self.type_of(value)?);
                 Ok(Some(self.emit(InstKind::Extract { base, index }, ty)))
@@ -169,10 +164,33 @@ impl<'m> Body<'_, 'm> {
         Ok(self.emit(InstKind::Aggregate(parts), ty))
     }
 
-    /// The aggregate in operand 0 with operand 1 in place of a part.
-    fn insert(&mut self, value: Value<'m>, index: u32) -> Step<Operand> {
+    /// The aggregate in operand 0 with operand 1 in place of a part, or of a part of a part.
+    fn insert(&mut self, value: Value<'m>, indices: &[u32]) -> Step<Operand> {
         let ty = self.type_of(value)?;
-        let types: Vec<Type> = match &ty {
+        let (base, part) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
+        // The aggregates around the inserted part, from the outside in.
+        let (mut around, mut base, mut ty) = (vec![], base, ty);
+        for &index in indices {
+            let types = self.parts(&ty)?;
+            let inner = types.get(index as usize).cloned().ok_or("this part")?;
+            let parts: Vec<Operand> = (0..)
+                .zip(types)
+                .map(|(index, ty)| self.emit(InstKind::Extract { base: base.clone(), index }, ty))
+                .collect();
+            base = parts[index as usize].clone();
+            around.push((parts, index, std::mem::replace(&mut ty, inner)));
+        }
+        let mut whole = part;
+        for (mut parts, index, ty) in around.into_iter().rev() {
+            parts[index as usize] = whole;
+            whole = self.emit(InstKind::Aggregate(parts), ty);
+        }
+        Ok(whole)
+    }
+
+    /// The types of the parts of an aggregate.
+    fn parts(&mut self, ty: &Type) -> Step<Vec<Type>> {
+        Ok(match ty {
             Type::Struct(id) => {
                 let fields = &self.importer.types.structs.get(*id).fields;
                 fields.iter().map(|field| field.ty.clone()).collect()
@@ -182,16 +200,7 @@ impl<'m> Body<'_, 'm> {
                 vec![(**element).clone(); *count as usize]
             }
             _ => return Err("this value".into()),
-        };
-        let (base, part) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
-        let mut parts = vec![];
-        for (at, ty) in (0..).zip(types) {
-            parts.push(match at == index {
-                true => part.clone(),
-                false => self.emit(InstKind::Extract { base: base.clone(), index: at }, ty),
-            });
-        }
-        Ok(self.emit(InstKind::Aggregate(parts), ty))
+        })
     }
 }
 

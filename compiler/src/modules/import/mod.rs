@@ -12,6 +12,8 @@ mod atomics;
 mod body;
 mod calls;
 mod constants;
+mod copies;
+mod functions;
 mod intrinsics;
 mod memory;
 mod overflow;

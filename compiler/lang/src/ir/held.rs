@@ -1,5 +1,6 @@
 //! What the local variables of a function hold, by bytes, as far as it is certain.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::{Function, Inst, InstKind, Module, Operand, SlotId, same_type};
@@ -13,8 +14,32 @@ const MAX_WRITES: usize = 256;
 /// The most loads and parts between a value and what is asked about it: variables may be copied in a circle.
 const MAX_DEPTH: u32 = 16;
 
+/// The most variables that are looked at for an answer: each of several writes to a variable may load from others.
+const MAX_LOADS: u32 = 512;
+
 /// The most parts of a value that are looked at.
 const MAX_LEAVES: usize = 256;
+
+/// How far an answer is looked for.
+#[derive(Clone, Copy)]
+struct Limit<'a> {
+    depth: u32,
+    loads: &'a Cell<u32>,
+}
+
+impl Limit<'_> {
+    /// For what a part of the value depends on.
+    fn below(self) -> Option<Self> {
+        Some(Limit { depth: self.depth.checked_sub(1)?, ..self })
+    }
+
+    /// Counts a load; whether one more may be followed.
+    fn load(self) -> bool {
+        let left = self.loads.get();
+        self.loads.set(left.saturating_sub(1));
+        left > 0
+    }
+}
 
 /// Something that is written to a slot.
 struct Write<'m> {
@@ -143,15 +168,16 @@ impl<'m> Held<'m> {
         ty: &Type,
         answer: &impl Fn(&Operand) -> Option<T>,
     ) -> Option<T> {
-        self.whole(pointer, behind, ty, answer, MAX_DEPTH).or_else(|| {
+        let loads = Cell::new(MAX_LOADS);
+        let limit = Limit { depth: MAX_DEPTH, loads: &loads };
+        self.whole(pointer, behind, ty, answer, limit).or_else(|| {
             if !matches!(ty, Type::Struct(_) | Type::Array(..)) {
                 return None;
             }
             let pointers = leaves(ty, &self.module.structs).take(MAX_LEAVES);
             let mut pointers = pointers.filter(|leaf| leaf.ty.is_pointer());
-            pointers.find_map(|leaf| {
-                self.whole(pointer, behind + leaf.offset, &leaf.ty, answer, MAX_DEPTH)
-            })
+            pointers
+                .find_map(|leaf| self.whole(pointer, behind + leaf.offset, &leaf.ty, answer, limit))
         })
     }
 
@@ -161,10 +187,10 @@ impl<'m> Held<'m> {
         behind: u64,
         ty: &Type,
         answer: &impl Fn(&Operand) -> Option<T>,
-        depth: u32,
+        limit: Limit<'_>,
     ) -> Option<T> {
         let (slot, offset) = self.location(pointer)?;
-        let writes = self.writes[slot.index()].as_ref()?;
+        let writes = self.writes[slot.index()].as_ref().filter(|_| limit.load())?;
         let Some(offset) = offset else {
             // Some element of an array.
             let mut all = writes.iter().map(|write| answer(write.value));
@@ -183,7 +209,7 @@ impl<'m> Held<'m> {
             } else if wanted.start <= own.start && own.end <= wanted.end {
                 Some((Some(own.clone()), answer(write.value)))
             } else if own.start <= wanted.start && wanted.end <= own.end {
-                let part = self.part(write.value, wanted.start - own.start, ty, answer, depth);
+                let part = self.part(write.value, wanted.start - own.start, ty, answer, limit);
                 Some((Some(wanted.clone()), part))
             } else {
                 Some((Some(own.clone()), None))
@@ -208,13 +234,13 @@ impl<'m> Held<'m> {
         at: u64,
         ty: &Type,
         answer: &impl Fn(&Operand) -> Option<T>,
-        depth: u32,
+        limit: Limit<'_>,
     ) -> Option<T> {
-        let (Operand::Inst(id), Some(depth)) = (value, depth.checked_sub(1)) else { return None };
+        let (Operand::Inst(id), Some(limit)) = (value, limit.below()) else { return None };
         let inst = &self.function.instructions[id.index()];
         let structs = &self.module.structs;
         match &inst.kind {
-            InstKind::Load(pointer) => self.whole(pointer, at, ty, answer, depth),
+            InstKind::Load(pointer) => self.whole(pointer, at, ty, answer, limit),
             InstKind::Aggregate(parts) => {
                 let start = |index: u32| match &inst.ty {
                     Type::Struct(id) => Some(field_offset(*id, index, structs)),
@@ -228,12 +254,41 @@ impl<'m> Held<'m> {
                     let size = self.size(&self.module.operand_type(self.function, part));
                     match inside + self.size(ty) {
                         end if inside == 0 && end == size => answer(part),
-                        end if end <= size => self.part(part, inside, ty, answer, depth),
+                        end if end <= size => self.part(part, inside, ty, answer, limit),
                         _ => None,
                     }
                 })
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use crate::source::SourceMap;
+
+    /// Each of 12 variables holds what any other one held, so there are more ways from one to the next than can be followed.
+    #[test]
+    fn variables_that_are_copied_in_circles_are_looked_at_for_a_while() {
+        let names: Vec<String> = (0..12).map(|at| format!("v{at}")).collect();
+        let mut text = String::from(
+            "struct Pair { first: *mut u32, second: u32 }
+             kernel child(p: *mut u32) { *p = 1; }
+             kernel parent(p: *mut u32, n: u32) {\n",
+        );
+        for name in &names {
+            let _ = writeln!(text, "let mut {name} = Pair {{ first: p, second: n }};");
+        }
+        text += "for i in 0..n {\n";
+        for to in &names {
+            for from in names.iter().filter(|from| *from != to) {
+                let _ = writeln!(text, "if i == {to}.second {{ {to} = {from}; }}");
+            }
+        }
+        text += "}\nlaunch child<<<1, 1>>>(v0.first);\n}\n";
+        assert!(crate::program::check(SourceMap::single("a.grid", text)).is_ok());
     }
 }

@@ -12,8 +12,8 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ struct Options {
     /// Programs that run at the same time; by default one for each hardware thread, but not more than 16 for each GPU
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Time limit of a program
+    /// Time limit of each run of a program; a program whose compilations and runs take five times as long ends, too
     #[arg(long, default_value_t = 120, value_name = "SECONDS")]
     time_out: u64,
     /// Print the programs without running them
@@ -123,6 +123,26 @@ fn print(options: &Options, mut seeds: Range<u64>) -> anyhow::Result<()> {
     })
 }
 
+/// How many times as long as a run of it a program may take as a whole.
+const RUNS: u32 = 5;
+
+/// Ends the process once more than `limit` has passed since the time that is returned: no wait limits a compiler.
+#[expect(clippy::exit, reason = "nothing else ends a thread that is in a compiler")]
+fn watch(limit: Duration) -> Arc<Mutex<Instant>> {
+    let began = Arc::new(Mutex::new(Instant::now()));
+    let seen = Arc::clone(&began);
+    thread::spawn(move || {
+        loop {
+            thread::sleep(Duration::from_millis(100));
+            if seen.lock().is_ok_and(|began| began.elapsed() > limit) {
+                eprintln!("error: the program took longer than {} s as a whole", limit.as_secs());
+                std::process::exit(1);
+            }
+        }
+    });
+    began
+}
+
 /// Runs programs in this process until one fails.
 fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     let runner = match options.build {
@@ -130,7 +150,14 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
         None if options.gpu => Runner::with_gpu(options.device)?,
         None => Runner::new(),
     };
-    let runner = runner.with_time_out(Duration::from_secs(options.time_out));
+    let time_out = Duration::from_secs(options.time_out);
+    let runner = runner.with_time_out(time_out);
+    let began = watch(RUNS * time_out);
+    let begin = || {
+        if let Ok(mut began) = began.lock() {
+            *began = Instant::now();
+        }
+    };
     let reference = Way::CPU[0];
     let ways = if !options.ways.is_empty() {
         let others = options.ways.iter().copied().filter(|way| *way != reference);
@@ -152,6 +179,7 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
         let mut program = program(options, options.seed)?;
         for line in std::io::stdin().lines() {
             program.source = serde_json::from_str(&line?)?;
+            begin();
             let result = runner.compare(&program, &ways);
             print(&program, &result);
             if result.is_err_and(|failure| failure.is_fatal()) {
@@ -162,6 +190,7 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     }
     for seed in seeds {
         let program = program(options, seed)?;
+        begin();
         let ways: Vec<Way> =
             ways.iter().copied().filter(|way| is_due(options, seed, *way)).collect();
         let result = runner.compare(&program, &ways);

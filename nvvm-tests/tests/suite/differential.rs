@@ -151,3 +151,25 @@ fn a_difference_is_seen_and_said() {
     let failure = Runner::new().compare(&program, &Way::CPU).unwrap_err();
     assert!(failure.differs, "{failure}");
 }
+
+/// A worker that a compiler keeps busy ends, and its program counts as one that failed.
+#[test]
+fn programs_that_take_too_long_to_compile_are_reported() {
+    let extra = |at: u32| {
+        format!(
+            "kernel extra{at}(p: *mut u32) {{ for i in 0u32..7 {{ p[i] += sin(p[i + {at}] as f32) as u32; }} }}\n"
+        )
+    };
+    // The last line says how to run the program.
+    let text = (0..1500).map(extra).collect::<String>() + &generate::program(0).to_text().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let mut differential = std::process::Command::new(env!("CARGO_BIN_EXE_differential"));
+    differential.args(["--count", "1", "--jobs", "1", "--time-out", "1", "--source"]);
+    let output = differential.arg(file.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("error: the program took longer than 5 s as a whole"), "{said}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("seed 0: its process ended with exit status: 1"), "{said}");
+    assert!(!output.status.success());
+}

@@ -8,7 +8,7 @@ use gridlet_artifact::{Extent, extent};
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
 
-use super::c_names::{Members, identifier, member, one_line, quoted};
+use super::c_names::{identifier, member, one_line, quoted};
 use super::names::Names;
 use crate::error::{Error, Result};
 
@@ -108,16 +108,16 @@ impl Header<'_> {
              return gridlet_program_load_bytes(device, {program}_bundle, (size_t){program}_bundle_bytes, program);\n}}"
         ));
         let taken = ["load", "bundle", "bundle_bytes"];
-        let mut names = Names::taken(&taken);
+        let mut names = Names::taken(taken);
         let kernels = self.manifest.kernels.iter();
         let kernels: Vec<_> =
             kernels.map(|kernel| (kernel, names.claim(&kernel.name).replace("r#", ""))).collect();
         let of_kernels = kernels
             .iter()
             .flat_map(|(_, name)| ["open", "launch"].map(|of| format!("{of}_{name}")));
-        let mut names = Members::taken(taken.map(String::from).into_iter().chain(of_kernels));
+        let mut names = Names::taken(taken.map(String::from).into_iter().chain(of_kernels));
         for item in &self.manifest.structs {
-            self.structs.insert(&item.name, names.claim(identifier(&item.name)));
+            self.structs.insert(&item.name, names.claim_as(identifier(&item.name), str::to_owned));
         }
         let mut done = BTreeSet::new();
         for item in &self.manifest.structs {
@@ -150,11 +150,11 @@ impl Header<'_> {
                 self.structure(inner, done)?;
             }
         }
-        let (mut fields, mut members) = (vec![], Members::default());
+        let (mut fields, mut members) = (vec![], Names::default());
         for field in &item.fields {
             let extent = extent(&field.ty, &self.manifest.structs)?;
             if extent.size > 0 {
-                fields.push((field, members.claim(member(&field.name)), extent));
+                fields.push((field, members.claim_as(member(&field.name), str::to_owned), extent));
             }
         }
         self.line(&format!("\ntypedef struct {name} {{"));

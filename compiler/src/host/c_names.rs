@@ -1,7 +1,5 @@
 //! C names for a program's names. Those of other compilers' modules may have any characters.
 
-use std::collections::BTreeSet;
-
 /// A name with `_` for each character that C names lack.
 pub(super) fn identifier(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
@@ -15,24 +13,6 @@ pub(super) fn member(name: &str) -> String {
         name if KEYWORDS.contains(&name.as_str()) => format!("{name}_"),
         name if starts_wrong => format!("_{name}"),
         name => name,
-    }
-}
-
-/// The C names in use in one scope.
-#[derive(Default)]
-pub(super) struct Members(BTreeSet<String>);
-
-impl Members {
-    pub(super) fn taken(names: impl IntoIterator<Item = String>) -> Members {
-        Members(names.into_iter().collect())
-    }
-
-    /// The name, with `_` appended while it is in use.
-    pub(super) fn claim(&mut self, mut name: String) -> String {
-        while !self.0.insert(name.clone()) {
-            name.push('_');
-        }
-        name
     }
 }
 

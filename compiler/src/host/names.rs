@@ -7,16 +7,24 @@ use std::collections::BTreeSet;
 pub(super) struct Names(BTreeSet<String>);
 
 impl Names {
-    pub(super) fn taken(names: &[&str]) -> Names {
-        Names(names.iter().map(|name| (*name).to_owned()).collect())
+    pub(super) fn taken(names: impl IntoIterator<Item = impl Into<String>>) -> Names {
+        Names(names.into_iter().map(Into::into).collect())
     }
 
     /// The Rust name for a program's name: unchanged where possible, `k_8` for `k::<8>`, with `_`
     /// appended if it is in use.
     pub(super) fn claim(&mut self, name: &str) -> String {
-        let mut plain = readable(name);
+        self.claim_as(readable(name), escaped)
+    }
+
+    /// The name as `spelled` gives it, with `_` appended if that is in use.
+    pub(super) fn claim_as(
+        &mut self,
+        mut plain: String,
+        spelled: impl Fn(&str) -> String,
+    ) -> String {
         loop {
-            let given = escaped(&plain);
+            let given = spelled(&plain);
             if self.0.insert(given.clone()) {
                 return given;
             }
@@ -63,7 +71,7 @@ mod tests {
 
     #[test]
     fn names_are_valid_in_rust() {
-        let mut names = Names::taken(&["load"]);
+        let mut names = Names::taken(["load"]);
         let given = [
             "saxpy",
             "tile::<8, true>",

@@ -33,7 +33,7 @@ const REEXPORT: &str = "#[allow(unreachable_pub, unused_imports, reason = \"gene
 pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundle: &str) -> String {
     // rustc's messages show this name.
     let module_name = module_name(&manifest.program);
-    let mut types = Names::taken(&["Program", &module_name]);
+    let mut types = Names::taken(["Program", module_name.as_str()]);
     let structs: BTreeMap<&str, String> =
         manifest.structs.iter().map(|s| (s.name.as_str(), types.claim(&s.name))).collect();
     let mut module = Module { manifest, structs, text: String::new() };
@@ -91,7 +91,7 @@ impl Module<'_> {
 
     fn program(&mut self, docs: &BTreeMap<String, Vec<String>>, bundle: &str) {
         let manifest = self.manifest;
-        let mut names = Names::taken(&["BUNDLE", "load", "program"]);
+        let mut names = Names::taken(["BUNDLE", "load", "program"]);
         let mut methods: Vec<(&Kernel, String)> =
             manifest.kernels.iter().map(|kernel| (kernel, names.claim(&kernel.name))).collect();
         // Names derived from a kernel's come second.
@@ -169,7 +169,7 @@ impl Module<'_> {
         self.line(1, "///");
         self.line(1, "/// # Errors");
         self.line(1, "/// The errors of [`gridlet_runtime::Stream::launch`].");
-        let mut locals = Names::taken(&["stream", "config", "parameters"]);
+        let mut locals = Names::taken(["stream", "config", "parameters"]);
         let parameters: Vec<String> =
             kernel.parameters.iter().map(|parameter| locals.claim(&parameter.name)).collect();
         let mut arguments = vec![

@@ -56,10 +56,15 @@ pub(crate) fn by_bytes<'ctx>(
     if found.is_empty() {
         return Ok(None);
     }
-    let copy = module.clone();
-    for name in found {
-        optimise(&copy, name, &machine)?;
-    }
+    let copy = if found.len() == candidates.len() {
+        trial
+    } else {
+        let copy = module.clone();
+        for name in found {
+            optimise(&copy, name, &machine)?;
+        }
+        copy
+    };
     for table in tables(&copy).collect::<Vec<_>>() {
         into_global_memory(&copy, table);
     }

@@ -5,7 +5,7 @@ use super::mismatch::Why;
 use super::tree::{ExprKind, KernelAttributes, LaunchBounds, StaticId};
 use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
-use crate::extents::MAX_BLOCK_THREADS;
+use crate::extents::{MAX_BLOCK_THREADS, MAX_MIN_BLOCKS};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{StructId, Type};
@@ -182,7 +182,7 @@ impl<'a> Context<'a> {
             ));
             return None;
         }
-        let most = [MAX_BLOCK_THREADS, 64];
+        let most = [MAX_BLOCK_THREADS, MAX_MIN_BLOCKS];
         let what = ["threads per block", "blocks per SM"];
         let mut values = vec![];
         for (at, argument) in arguments.iter().enumerate() {

@@ -189,12 +189,13 @@ pub fn has_loops(module: &Module) -> Vec<bool> {
 
 /// Whether a kernel launches into a stream that orders grids: any but fire and forget.
 pub fn orders_grids(module: &Module) -> bool {
-    module.functions.iter().flat_map(|function| &function.instructions).any(|inst| {
-        match &inst.kind {
+    let orders = of_kernels(module, |function| {
+        function.instructions.iter().any(|inst| match &inst.kind {
             InstKind::Launch(launch) => launch.stream != Stream::FireAndForget,
             _ => false,
-        }
-    })
+        })
+    });
+    orders.contains(&true)
 }
 
 /// By kernel, whether it, or a function that it may call, reads memory in a loop of its own. Local variables as such are no memory.

@@ -125,7 +125,7 @@ impl Plan {
             apart,
             meets: meets(module, &early_in_warps),
             early_in_warps,
-            has_scopes: flags.iter().any(|flags| flags & (TAILS | DEFAULTS) != 0),
+            has_scopes: graph::orders_grids(module),
             flags,
             nests,
             shared,

@@ -26,7 +26,7 @@ pub const ALIGNMENT: u32 = 128;
 pub const HEADER_BYTES: u64 = 4096;
 
 /// Size of a slot of the ring in bytes.
-pub const SLOT_BYTES: u64 = 32;
+pub const SLOT_BYTES: u64 = 128;
 
 /// Size in bytes of the area that each worker has for grids that its stack has no room for.
 pub const AREA_BYTES: u64 = 4096;
@@ -183,12 +183,12 @@ mod tests {
     fn launch_memory_is_divided() {
         let layout = |workers, bytes| Layout::new(256, workers, bytes);
         // 3 workers: 32 slots.
-        let needed = 4096 + 32 * 32 + 3 * 4096 + 12 * 256;
+        let needed = 4096 + 32 * 128 + 3 * 4096 + 12 * 256;
         assert_eq!(layout(3, needed - 1), Err(TooSmall { needed }));
         let least = layout(3, needed).unwrap();
         assert_eq!((least.ring_slots, least.records, least.batch), (32, 12, 1));
         let large = layout(3, DEFAULT_LAUNCH_MEMORY + 255).unwrap();
-        assert_eq!(u64::from(large.records), ((64 << 20) - 4 * 4096 - 1024) / 256);
+        assert_eq!(u64::from(large.records), ((64 << 20) - 5 * 4096) / 256);
         assert_eq!(large.batch, 30);
         assert_eq!(layout(4, 1 << 20).unwrap().ring_slots, 32);
         assert_eq!(layout(5, 1 << 20).unwrap().ring_slots, 64);

@@ -30,7 +30,7 @@ fn everything() -> Result<()> {
     device.set_limit(Limit::HeapBytes, 1 << 20)?;
     let program = Program::load(&device, &common::artifact()?)?;
     let kernel = program.kernel("lose")?;
-    device.set_launch_memory(16 << 20);
+    device.set_launch_memory(20 << 20);
     let resident = Program::load(&device, &resident_artifact()?)?.kernel("lose")?;
     let green = GreenContext::with_sms(&device, 16)?;
     let streams = [device.stream_with_priority(-1)?, green.stream()?];

@@ -87,7 +87,7 @@ scenario!(launch_memory_has_a_size, "full", ["FAKE_TALLY" = "1"], || {
     device.set_launch_memory(4095);
     say(launch(&stream, &kernel, &config).unwrap_err());
     // 132 SMs run 21 blocks of 96 threads each: 32,768 slots, and an area and 4 records for each of 2,772 workers.
-    let needed = 4096 + 32_768 * 32 + 2772 * (4096 + 4 * 256);
+    let needed = 4096 + 32_768 * 128 + 2772 * (4096 + 4 * 256);
     device.set_launch_memory(needed - 1);
     say(launch(&stream, &kernel, &config).unwrap_err());
     device.set_launch_memory(needed);

@@ -102,6 +102,7 @@ const SCHEDULER: &str = concat!(
     include_str!("scheduler/ring.grid"),
     include_str!("scheduler/work.grid"),
     include_str!("scheduler/account.grid"),
+    include_str!("scheduler/shortcuts.grid"),
     include_str!("scheduler/own_stack.grid"),
     include_str!("scheduler/pick.grid"),
     include_str!("scheduler/spill.grid"),

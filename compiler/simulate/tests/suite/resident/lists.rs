@@ -1,4 +1,4 @@
-//! Rounds in which a worker runs many grids one after another.
+//! Rounds in which a worker runs many grids: one after another, or side by side in the lanes of its warps.
 
 use gridlet_simulate::{Device, Grid, Options, Policy};
 
@@ -38,9 +38,41 @@ fn threads(number: u32) -> u32 {
     blocks * 3 + leaves + 1
 }
 
+/// Each node launches grids of one thread that launch another, and one that must find them all complete.
+const PACKS: &str = "
+kernel leaf(ran: *mut u32) { atomic_add(ran, 1); }
+kernel branch(ran: *mut u32) {
+    launch leaf<<<1, 1, stream = fire_and_forget>>>(ran);
+    atomic_add(ran, 1);
+}
+kernel after(ran: *mut u32, early: *mut u32, expected: u32) {
+    if atomic_load(ran, relaxed) != expected { atomic_add(early, 1); }
+    atomic_add(ran, 1);
+}
+kernel node(counts: *mut u32, early: *mut u32, number: u32) {
+    let ran = counts + number;
+    let branches = 2 + number % 9;
+    for i in 0..branches { launch branch<<<1, 1, stream = fire_and_forget>>>(ran); }
+    launch after<<<1, 1, stream = tail>>>(ran, early, branches * 2);
+}
+kernel root(counts: *mut u32, early: *mut u32, nodes: u32) {
+    for i in 0..nodes { launch node<<<1, 1, stream = fire_and_forget>>>(counts, early, i); }
+}
+";
+
 #[test]
 fn grids_of_a_list_are_complete_when_all_that_they_launched_is() {
-    let nested = Nested::new(NODES);
+    check(NODES, threads);
+}
+
+#[test]
+fn packed_grids_launch_in_their_own_scope() {
+    check(PACKS, |number| 2 * (2 + number % 9) + 1);
+}
+
+/// Runs a program whose kernel `root` counts for each node how many threads have run, and how many nodes were early.
+fn check(program: &str, threads: fn(u32) -> u32) {
+    let nested = Nested::new(program);
     let nodes = 60_u32;
     for seed in 0..12_u64 {
         let policy = Policy::ALL[seed as usize % Policy::ALL.len()];

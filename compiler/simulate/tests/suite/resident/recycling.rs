@@ -86,3 +86,66 @@ fn grids_that_the_stack_has_no_room_for_run() {
         assert_eq!((ran, nested.lost(&device)[0]), (expected, 0), "{options:?}, {workers:?}");
     }
 }
+
+/// Fills the stack of one worker beyond its end after its older half has gone to others. The other workers have blocks that end when
+/// all is done, and six of them take what the first one has given away.
+const END: &str = "
+const FIRST: u32 = 108;
+const GIVEN: u32 = 90;
+struct World { ran: u32, order: u32, taken: u32, may_take: u32, done: u32 }
+kernel node(w: *mut World, number: u32) {
+    atomic_add(&w.ran, 1);
+    if number < GIVEN {
+        atomic_add(&w.taken, 1);
+        while atomic_load(&w.done, relaxed) == 0 {}
+        return;
+    }
+    // The first round of 18, and four of 32 until the worker gives 180 to others, and one that goes ten beyond the end.
+    let order = atomic_add(&w.order, 1);
+    let mut children = 0u32;
+    if order < 18 {
+        children = 12;
+    } else if order < 146 {
+        children = 1;
+    } else if order < 178 {
+        children = if order % 4 == 0 { 7 } else { 8 };
+    }
+    for _i in 0..children { launch node<<<1, 1, stream = fire_and_forget>>>(w, FIRST); }
+    if order == 17 {
+        atomic_store(&w.may_take, 1, relaxed);
+        while atomic_load(&w.taken, relaxed) < GIVEN {}
+    }
+    if order == 178 { atomic_store(&w.done, 1, relaxed); }
+}
+kernel feeder(w: *mut World) {
+    for i in 0..FIRST { launch node<<<1, 1, stream = fire_and_forget>>>(w, i); }
+}
+kernel root(w: *mut World) {
+    if block_idx.x == 0 {
+        launch feeder<<<1, 1, stream = fire_and_forget>>>(w);
+    } else if block_idx.x <= 6 {
+        while atomic_load(&w.may_take, relaxed) == 0 {}
+    } else {
+        while atomic_load(&w.done, relaxed) == 0 {}
+    }
+}
+";
+
+#[test]
+fn grids_beyond_the_end_of_a_stack_run() {
+    let nested = Nested::new(END);
+    // Six entries may be in the ring that nobody waits for: an eighth of the number of workers.
+    let workers = Workers { count: 44, more_warps: 0, more_records: 12_000 };
+    // If the clock stands still, a worker looks for others after every fourth round.
+    let options = Options { tick: u64::MAX, lockstep: true, ..Options::seed(1) };
+    let mut device = Device::new(&nested.program);
+    let world = device.allocate(20);
+    let memory = nested.memory(&mut device, &workers);
+    let parameters = world.to_le_bytes();
+    let root =
+        Root { kernel: "root", grid: Grid::new(workers.count, 1), parameters: &parameters };
+    let launched = nested.launch(&mut device, memory, &root, &workers, &options);
+    launched.unwrap_or_else(|failure| panic!("{:?} {failure}", device.read_words(world, 5)));
+    let expected = 108 + 18 * 12 + 128 + 248;
+    assert_eq!((device.read_words(world, 1)[0], nested.lost(&device)[0]), (expected, 0));
+}

@@ -142,8 +142,7 @@ fn grids_beyond_the_end_of_a_stack_run() {
     let world = device.allocate(20);
     let memory = nested.memory(&mut device, &workers);
     let parameters = world.to_le_bytes();
-    let root =
-        Root { kernel: "root", grid: Grid::new(workers.count, 1), parameters: &parameters };
+    let root = Root { kernel: "root", grid: Grid::new(workers.count, 1), parameters: &parameters };
     let launched = nested.launch(&mut device, memory, &root, &workers, &options);
     launched.unwrap_or_else(|failure| panic!("{:?} {failure}", device.read_words(world, 5)));
     let expected = 108 + 18 * 12 + 128 + 248;

@@ -214,7 +214,7 @@ fn launch_memory_is_an_option() {
         call(&folder, driver, &settings, &run)
     };
     // 264 workers: a ring of 4,096 slots, and for each worker an area and 4 records.
-    let needed = 4096 + 4096 * 32 + 264 * (4096 + 4 * 128);
+    let needed = 4096 + 4096 * 128 + 264 * (4096 + 4 * 128);
     let small = run(&format!("--launch-memory {}", needed - 1), "0");
     let full = run("", "3");
     assert_eq!((small.status, full.status), (2, 4), "{small:?} {full:?}");

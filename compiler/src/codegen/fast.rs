@@ -31,10 +31,11 @@ pub(crate) fn fast_functions(module: &Module) -> Result<Vec<String>> {
     let mut names = vec![];
     for kernel in module.kernels.iter().filter(is_fast) {
         names.push(symbol::external(&kernel.name));
-        starts[kernel.body.index()] = true;
-        if called.contains(&kernel.body) {
-            let body = symbol::internal(&module.function(kernel.body).name);
-            names.push(symbol::in_ptx(&body));
+        for body in kernel.bodies() {
+            starts[body.index()] = true;
+            if called.contains(&body) {
+                names.push(symbol::in_ptx(&symbol::internal(&module.function(body).name)));
+            }
         }
     }
     let reached = graph::CallGraph::of(module).reached_from(&starts);
@@ -46,4 +47,24 @@ pub(crate) fn fast_functions(module: &Module) -> Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gridlet_lang::arch::CudaArch;
+    use gridlet_lang::launch::{LaunchOptions, LaunchStrategy};
+    use gridlet_lang::program::check;
+    use gridlet_lang::source::SourceMap;
+
+    #[test]
+    fn the_copy_of_a_fast_kernel_for_whole_warps_is_fast_too() {
+        let source = "#[fast_math] kernel fast(p: *mut f32) { *p = shfl(0xffffffff, *p / 3.0, 0); }
+            kernel exact(p: *mut f32) { *p = shfl(0xffffffff, *p / 3.0, 0); }
+            kernel root(p: *mut f32) { launch fast<<<1, 32>>>(p); launch exact<<<1, 32>>>(p); }";
+        let program = check(SourceMap::single("test.grid", source)).expect("a right program");
+        let options = LaunchOptions::for_arch(LaunchStrategy::Resident, CudaArch::DEFAULT);
+        let module = program.lower(&options).expect("a lowered program");
+        insta::assert_snapshot!(fast_functions(&module).expect("names").join("\n"));
+    }
 }

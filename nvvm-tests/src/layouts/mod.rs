@@ -81,6 +81,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
             parameters: list.clone(),
             body: FunctionId(next),
             entry: FunctionId(next + 1),
+            whole: None,
             launch_bounds: None,
             noalias: false,
             fast_math: false,

@@ -308,6 +308,7 @@ impl ProgramBuilder {
             parameters,
             body,
             entry,
+            whole: None,
             launch_bounds: None,
             noalias: false,
             fast_math: false,

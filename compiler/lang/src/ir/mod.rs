@@ -192,7 +192,7 @@ pub struct Extern {
 pub enum Role {
     /// A device function.
     Device,
-    /// The body of a kernel.
+    /// The body of a kernel, or its copy [`Kernel::whole`].
     Body(KernelId),
     /// An entry point of a kernel, launched by the host or the device runtime.
     Entry(KernelId),
@@ -209,6 +209,9 @@ pub struct Kernel {
     pub body: FunctionId,
     /// The ordinary entry point.
     pub entry: FunctionId,
+    /// In a lowered module with resident launches, a copy of the body for warps whose lanes all have a thread of the block, if there
+    /// is one.
+    pub whole: Option<FunctionId>,
     /// `#[launch_bounds]`.
     pub launch_bounds: Option<LaunchBounds>,
     /// `#[noalias]`: a promise about each grid of the kernel. Only the ordinary entry may rely on it: a body can run in a grid
@@ -221,6 +224,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The functions that do the kernel's work.
+    pub fn bodies(&self) -> impl Iterator<Item = FunctionId> {
+        [Some(self.body), self.whole].into_iter().flatten()
+    }
+
     /// Whether this is an `extern kernel`: another module defines it, and this one only launches it.
     pub fn is_extern(&self) -> bool {
         self.body == self.entry

@@ -197,6 +197,7 @@ impl<'m> Importer<'m> {
             parameters,
             body,
             entry: FunctionId(body.0 + 1),
+            whole: None,
             launch_bounds: kernels::launch_bounds(function),
             noalias: false,
             fast_math: false,

@@ -146,6 +146,7 @@ pub(crate) fn add_kernel(
         parameters,
         body,
         entry,
+        whole: None,
         launch_bounds,
         noalias: false,
         fast_math: false,

@@ -5,7 +5,8 @@
 //!
 //! - What [`InstKind`] computes from uniform operands is uniform. The thread's index, the lane, the results of atomic
 //!   operations, clocks, allocations and calls of external functions vary. The parameters of kernels are uniform; those of
-//!   other functions are if they are in every call.
+//!   other functions are if they are in every call. The result of a call is uniform if the function gives each thread the same
+//!   for the arguments of this call, whatever those of others are.
 //! - A branch on a varying condition makes its *region* partial: the blocks between the branch and the block where all
 //!   paths meet again. Only some threads run them, or each thread runs them a different number of times. All values that
 //!   they compute, and all slots that they store to, vary. Branches inside a region add nothing, because their regions lie
@@ -20,6 +21,7 @@
 mod lanes;
 mod loads;
 mod regions;
+mod results;
 mod returns;
 #[cfg(test)]
 mod tests;
@@ -28,15 +30,17 @@ use std::collections::HashMap;
 
 pub use returns::{EarlyReturns, returns_before};
 
+use super::graph::CallGraph;
 use super::guards::THREAD_IDX;
 use super::loops::reverse_post_order;
 use super::{
     BlockId, Const, Function, FunctionId, InstId, InstKind, Module, Operand, SlotId, Terminator,
 };
 use crate::builtins::{Builtin, ShuffleMode, Varies};
-use crate::types::Scalar;
+use crate::types::{Scalar, Type};
 use lanes::Lanes;
 use regions::Regions;
+use results::FunctionResult;
 
 /// The threads that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +69,16 @@ impl Uniformity {
     pub fn of(module: &Module, scope: Scope, loads_vary: impl Fn(FunctionId) -> bool) -> Self {
         let mut graph = Graph::of(module, scope);
         let unordered = loads::unordered(module);
-        for (at, function) in module.functions.iter().enumerate() {
-            let id = FunctionId(at as u32);
+        let calls = CallGraph::of(module);
+        let recursive = calls.recursive();
+        for at in calls.callees_first() {
+            let (id, function) = (FunctionId(at as u32), &module.functions[at]);
+            let before = (graph.seeds.len(), graph.open_calls.len());
             graph.add(id, function, &|inst| loads_vary(id) || unordered[at][inst.index()]);
+            if !recursive[at] && function.result != Type::Unit {
+                let seeds = [&graph.seeds[before.0..], &graph.open_calls[before.1..]].concat();
+                graph.results[at] = Some(FunctionResult::of(&graph, id, &seeds));
+            }
         }
         graph.solve()
     }
@@ -113,6 +124,7 @@ impl Nodes {
 }
 
 /// The cause of a variation.
+#[derive(Clone, Copy)]
 enum Source {
     /// None: the value is uniform.
     None,
@@ -139,6 +151,12 @@ struct Graph<'m> {
     effects: Vec<Vec<Effect>>,
     /// The nodes that vary in any case.
     seeds: Vec<usize>,
+    /// Arguments, with the nodes of the parameters that get them.
+    arguments: Vec<(Source, usize)>,
+    /// Calls of functions whose results are not known yet.
+    open_calls: Vec<usize>,
+    /// By function, if known.
+    results: Vec<Option<FunctionResult>>,
     regions: Vec<Regions>,
     /// By function and block, the nodes that vary if the block is partial.
     inside: Vec<Vec<Vec<usize>>>,
@@ -158,9 +176,18 @@ impl<'m> Graph<'m> {
             result: take(1),
         });
         let nodes = nodes.collect();
-        let effects = std::iter::repeat_with(Vec::new).take(count).collect();
-        let (seeds, regions, inside) = (Vec::new(), Vec::new(), Vec::new());
-        Graph { module, scope, nodes, effects, seeds, regions, inside }
+        Graph {
+            module,
+            scope,
+            nodes,
+            effects: std::iter::repeat_with(Vec::new).take(count).collect(),
+            seeds: Vec::new(),
+            arguments: Vec::new(),
+            open_calls: Vec::new(),
+            results: module.functions.iter().map(|_| None).collect(),
+            regions: module.functions.iter().map(Regions::of).collect(),
+            inside: vec![Vec::new(); module.functions.len()],
+        }
     }
 
     fn flow(&mut self, from: Source, to: usize) {
@@ -206,11 +233,13 @@ impl<'m> Graph<'m> {
                 _ => {}
             }
         }
-        self.regions.push(Regions::of(function));
-        self.inside.push(inside);
+        self.inside[id.index()] = inside;
     }
 
     fn solve(mut self) -> Uniformity {
+        for (argument, parameter) in std::mem::take(&mut self.arguments) {
+            self.flow(argument, parameter);
+        }
         let mut varies = vec![false; self.effects.len()];
         let mut open = self.seeds;
         while let Some(node) = open.pop() {
@@ -356,20 +385,20 @@ impl Wiring<'_> {
         }
     }
 
-    /// The parameters of the callee vary with the arguments, and the call with the result.
+    /// The parameters of the callee vary with the arguments.
     fn call(&self, graph: &mut Graph<'_>, callee: FunctionId, arguments: &[Operand], to: usize) {
         let takes_geometry = graph.module.function(callee).takes_geometry;
+        let mut sources = Vec::with_capacity(arguments.len());
         for (at, argument) in (0..).zip(arguments) {
             let source = if at == 0 && takes_geometry && self.is_geometry(argument) {
                 self.node(graph, argument)
             } else {
                 self.source(graph, argument)
             };
-            let parameter = graph.nodes[callee.index()].parameter(at);
-            graph.flow(source, parameter);
+            graph.arguments.push((source, graph.nodes[callee.index()].parameter(at)));
+            sources.push(source);
         }
-        let result = graph.nodes[callee.index()].result;
-        graph.flow(Source::Node(result), to);
+        graph.call(callee, &sources, to);
     }
 
     fn flow_result(

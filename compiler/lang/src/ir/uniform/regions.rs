@@ -7,6 +7,7 @@ use crate::ir::dominators::immediate_dominators;
 use crate::ir::{BlockId, Function, Terminator};
 
 /// The union of regions of a function's branches.
+#[derive(Clone)]
 pub(super) struct Regions {
     /// By block, its number in the reverse postorder of the reversed graph; `None` if the function cannot return from
     /// there. The end of the function is number 0, and a post-dominator has a lower number.

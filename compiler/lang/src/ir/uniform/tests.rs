@@ -197,6 +197,48 @@ fn calls_pass_variation_on() {
 }
 
 #[test]
+fn the_result_of_a_call_depends_on_its_own_arguments() {
+    let with = |f: &str, k: &str| {
+        class(&format!(
+            "fn f(x: u32, y: u32) -> u32 {{ {f} }} kernel k(n: u32, p: *mut u32) {{ {k} }}"
+        ))
+    };
+    // Another call has an argument that varies.
+    let both = |call: &str| {
+        format!(
+            "p[f(thread_idx.x, thread_idx.x)] = 1; if {call} == 0 {{ return; }} sync_threads();"
+        )
+    };
+    let adds = "return x + y;";
+    assert_eq!(with(adds, &both("f(n, n)")), "");
+    assert_eq!(with(adds, &both("f(n, thread_idx.x)")), "b");
+    assert_eq!(with(adds, &both("f(thread_idx.x, n)")), "b");
+    // Only one parameter decides, by its value or by a branch.
+    assert_eq!(with("return x;", &both("f(n, thread_idx.x)")), "");
+    assert_eq!(with("return x;", &both("f(thread_idx.x, n)")), "b");
+    let branches = "if y == 3 { return 1; } return 2;";
+    assert_eq!(with(branches, &both("f(thread_idx.x, n)")), "");
+    assert_eq!(with(branches, &both("f(n, thread_idx.x)")), "b");
+    // A call that some threads make.
+    let partial = "let mut x = 0u32; if thread_idx.x < n { x = f(n, n); } if x == 0 { return; } sync_threads();";
+    assert_eq!(with(adds, partial), "b");
+    // Through another function, which is defined later.
+    let outer = |k: &str| {
+        class(&format!(
+            "fn g(x: u32) -> u32 {{ return f(x, 5); }} fn f(x: u32, y: u32) -> u32 {{ return x * y; }}
+             kernel k(n: u32, p: *mut u32) {{ p[g(thread_idx.x)] = f(n, lane_id()); {k} }}"
+        ))
+    };
+    assert_eq!(outer("if g(n) == 0 { return; } sync_threads();"), "");
+    assert_eq!(outer("if g(lane_id()) == 0 { return; } sync_threads();"), "b");
+    // A barrier in a function counts for all its calls.
+    assert_eq!(
+        with("if x == 3 { return 1; } sync_threads(); return 2;", "f(n, 0); f(thread_idx.x, 0);"),
+        "b"
+    );
+}
+
+#[test]
 fn only_kernels_that_reach_the_function_return_early() {
     let source = "fn f(x: u32) { if x == 3 { return; } sync_threads(); }
         kernel a() { f(thread_idx.x); } kernel b() { sync_threads(); } kernel c() { a_too(); }
@@ -370,6 +412,22 @@ fn a_value_that_some_threads_compute_anew_varies() {
     let module = crate::ir::parse::parse(ANEW).unwrap_or_else(|error| panic!("{error}"));
     verify(&module).unwrap_or_else(|error| panic!("{error}"));
     assert!(returns_before(&module)[0].barriers);
+}
+
+#[test]
+fn thousands_of_functions_take_linear_time() {
+    let mut text = String::from("fn f0(x: u32, y: u32) -> u32 { return x + y; }");
+    for at in 1..3000 {
+        text += &format!(
+            "fn f{at}(x: u32, y: u32) -> u32 {{ if x == {at} {{ return y; }} return f{}(x, y + 1); }}",
+            at - 1
+        );
+    }
+    let text =
+        format!("{text} kernel k(n: u32) {{ if f2999(n, n) == 0 {{ return; }} sync_threads(); }}");
+    let module = check(SourceMap::single("test.grid", text)).unwrap().module;
+    let seconds = seconds(|| assert!(!returns_before(&module)[0].barriers));
+    assert!(seconds < 5.0, "{seconds}");
 }
 
 #[test]

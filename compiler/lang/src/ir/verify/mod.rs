@@ -285,9 +285,9 @@ fn check_signature(module: &Module, function: &Function) -> Checked {
         Role::Body(id) => {
             let kernel = module.kernels.get(id.index());
             require!(function.takes_geometry, "a body that does not take the geometry");
-            let body = kernel.map(|kernel| module.function(kernel.body).name.as_str());
+            let mut bodies = kernel.into_iter().flat_map(Kernel::bodies);
             require!(
-                body == Some(function.name.as_str()),
+                bodies.any(|body| module.function(body).name == function.name),
                 "a body of kernel {}, which has another",
                 id.0
             );

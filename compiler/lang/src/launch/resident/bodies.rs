@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::plan::{Blocks, Plan, meeting};
 use super::warps;
+use super::whole;
 use crate::builtins::{BlockReduceOp, Builtin};
 use crate::error::Result;
 use crate::ir::{
@@ -23,7 +24,7 @@ use crate::launch::merge::{Added, NOWHERE};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
-/// Rewrites the kernels of the plan. The scheduler has been added, and launches are still symbolic.
+/// Rewrites the kernels of the plan, and copies some. The scheduler has been added, and launches are still symbolic.
 pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Result<()> {
     let calls = Calls {
         slice: scheduler.function("slice")?,
@@ -37,17 +38,22 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
     };
     let own = separate(module, plan);
     let meeting = meeting(module, &plan.early_in_warps);
-    for id in own {
+    let with_masks = whole::with_masks(module, &own);
+    for id in &own {
         let shared = shared_variables(module, &module.functions[id.index()], plan);
+        let function = &mut module.functions[id.index()];
+        Body { function, calls: &calls }.rewrite(&shared);
+    }
+    whole::copy(module, plan, &with_masks);
+    for id in own {
         let lanes = match meeting[id.index()] {
             Blocks::None => "lanes",
             Blocks::Unaligned => "meet_unaligned",
             Blocks::All => "meet",
         };
         let lanes = scheduler.function(lanes)?;
-        let meets = meeting[id.index()] != Blocks::None;
-        let function = &mut module.functions[id.index()];
-        Body { function, calls: &calls }.rewrite(&shared);
+        // Aligned warps run copies.
+        let meets = meeting[id.index()] == Blocks::All;
         warps::rewrite(&mut module.functions[id.index()], lanes, meets);
     }
     for at in 0..module.functions.len() {

@@ -134,6 +134,8 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
             scheduler.function("leave_unaligned_lanes")?,
         ],
         clear_error: plan.keeps_errors.then(|| scheduler.function("clear_error")).transpose()?,
+        is_whole: scheduler.function("warp_is_whole")?,
+        is_whole_and_aligned: scheduler.function("warp_is_whole_and_aligned")?,
     };
     let signature = module.functions[id.index()].parameters.clone();
     let mut body = BodyBuilder::new();
@@ -222,6 +224,39 @@ struct Parts {
     unaligned_lanes: [FunctionId; 2],
     /// In programs that ask for a thread's last error.
     clear_error: Option<FunctionId>,
+    /// Whether a warp may run [`Kernel::whole`](crate::ir::Kernel::whole).
+    is_whole: FunctionId,
+    /// The same where only unaligned warps meet.
+    is_whole_and_aligned: FunctionId,
+}
+
+/// What a runner calls for a block.
+struct Block<'a> {
+    parts: &'a Parts,
+    /// The address of the block's place in the round.
+    place: Operand,
+    /// The thread, and what is the same for all blocks: their size, the grid, the dynamic shared memory.
+    thread: Operand,
+    of_grid: [Operand; 3],
+    parameters: Vec<Operand>,
+}
+
+impl Block<'_> {
+    /// Runs the block in a kernel's body or in a copy of it.
+    fn run(&self, body: &mut BodyBuilder, function: FunctionId) {
+        if let Some(function) = self.parts.clear_error {
+            body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
+        }
+        let [size, grid, extra] = self.of_grid.clone();
+        let place = body.load(self.place.clone(), &Type::U32, NOWHERE);
+        let arguments = vec![place, grid.clone()];
+        let call = InstKind::Call { function: self.parts.block_index, arguments };
+        let index = body.emit(call, Type::DIM3, NOWHERE);
+        let geometry = InstKind::Aggregate(vec![self.thread.clone(), index, size, grid, extra]);
+        let mut arguments = vec![body.emit(geometry, Type::GEOMETRY, NOWHERE)];
+        arguments.extend(self.parameters.iter().cloned());
+        body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
+    }
 }
 
 /// The function that runs blocks of one kernel: the parameters of `run` without the kernel.
@@ -233,48 +268,63 @@ fn runner(
     id: KernelId,
     parameters: &[Parameter],
 ) -> Result<Function> {
-    let [buffer, thread, block, grid, extra, first, end, step, active] =
+    let [buffer, thread, size, grid, extra, first, end, step, active] =
         [0, 1, 2, 3, 4, 5, 6, 7, 8].map(Operand::Parameter);
     let kernel = module.kernel(id);
     let mut body = BodyBuilder::new();
-    let mut arguments = load_parameters(&mut body, layouts, id, &buffer);
-    let at = body.slot("number", Type::U64);
+    let call = |body: &mut BodyBuilder, function: FunctionId, ty: Type| {
+        body.emit(InstKind::Call { function, arguments: vec![] }, ty, NOWHERE)
+    };
+    let parameters_of_kernel = load_parameters(&mut body, layouts, id, &buffer);
+    let at = body.slot("place", Type::U32);
     body.store(at.clone(), first, NOWHERE);
-    let [head, next, work, done, leave] =
-        body.blocks("blocks", ["head", "next", "work", "done", "leave"]);
+    let block = Block {
+        parts,
+        place: at.clone(),
+        thread,
+        of_grid: [size, grid, extra],
+        parameters: parameters_of_kernel,
+    };
+    let [head, next, work, gone, done, leave] =
+        body.blocks("blocks", ["head", "next", "work", "gone", "done", "leave"]);
     body.jump(head);
     body.place(head);
-    let number = body.load(at.clone(), &Type::U64, NOWHERE);
-    let more = InstKind::Binary(BinaryOp::Lt, number, end);
+    let place = body.load(at.clone(), &Type::U32, NOWHERE);
+    let more = InstKind::Binary(BinaryOp::Lt, place, end);
     let more = body.emit(more, Type::BOOL, NOWHERE);
     body.branch(more, next, leave);
     body.place(next);
+    if let Some(copy) = kernel.whole {
+        let is_whole = match plan.meets[id.index()] {
+            Blocks::None => parts.is_whole,
+            _ => parts.is_whole_and_aligned,
+        };
+        let is_whole = call(&mut body, is_whole, Type::BOOL);
+        let [whole, part] = body.blocks("warp", ["whole", "part"]);
+        body.branch(is_whole, whole, part);
+        body.place(whole);
+        block.run(&mut body, copy);
+        body.jump(done);
+        body.place(part);
+    }
     let around = match plan.meets[id.index()] {
         Blocks::None => None,
         Blocks::Unaligned => Some(parts.unaligned_lanes),
         Blocks::All => Some(parts.lanes),
     };
     if let Some([function, _]) = around {
-        body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
+        call(&mut body, function, Type::Unit);
     }
-    body.branch(active, work, done);
+    body.branch(active, work, gone);
     body.place(work);
-    if let Some(function) = parts.clear_error {
-        body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
+    block.run(&mut body, kernel.body);
+    body.jump(gone);
+    body.place(gone);
+    if let Some([_, function]) = around {
+        call(&mut body, function, Type::Unit);
     }
-    let number = body.load(at.clone(), &Type::U64, NOWHERE);
-    let call =
-        InstKind::Call { function: parts.block_index, arguments: vec![number, grid.clone()] };
-    let index = body.emit(call, Type::DIM3, NOWHERE);
-    let geometry = InstKind::Aggregate(vec![thread, index, block, grid, extra]);
-    let geometry = body.emit(geometry, Type::GEOMETRY, NOWHERE);
-    arguments.insert(0, geometry);
-    body.emit(InstKind::Call { function: kernel.body, arguments }, Type::Unit, NOWHERE);
     body.jump(done);
     body.place(done);
-    if let Some([_, function]) = around {
-        body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
-    }
     let closes = plan.flags[id.index()] & super::plan::DEFAULTS != 0;
     let (function, arguments) = if plan.apart[id.index()] {
         (parts.end_block_apart, vec![])
@@ -282,10 +332,10 @@ fn runner(
         (parts.end_block, vec![Operand::Const(Const::Bool(closes))])
     };
     body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
-    let number = body.load(at.clone(), &Type::U64, NOWHERE);
-    let number = InstKind::Binary(BinaryOp::Add, number, step);
-    let number = body.emit(number, Type::U64, NOWHERE);
-    body.store(at, number, NOWHERE);
+    let place = body.load(at.clone(), &Type::U32, NOWHERE);
+    let place = InstKind::Binary(BinaryOp::Add, place, step);
+    let place = body.emit(place, Type::U32, NOWHERE);
+    body.store(at, place, NOWHERE);
     body.jump(head);
     body.place(leave);
     body.terminate(Terminator::Return(None));

@@ -18,6 +18,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 mod warps;
+mod whole;
 
 use super::{Reports, fill, merge};
 use crate::error::{Error, Result};

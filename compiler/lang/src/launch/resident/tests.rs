@@ -60,6 +60,38 @@ fn lanes_meet_where_threads_may_have_returned() {
 }
 
 #[test]
+fn warps_whose_lanes_all_have_a_thread_run_copies_that_ask_nobody() {
+    let module = lower(
+        "const FULL: u32 = 0xffff_ffff;
+         fn inner(n: u32) -> u32 { return shfl(FULL, n, 0); }
+         fn outer(n: u32) -> u32 { return if n == 0 { inner(n) } else { outer(n - 1) }; }
+         fn without(n: u32) -> u32 { return n + 1; }
+         kernel whole(p: *mut u32) { *p = outer(without(3)); sync_threads(); }
+         kernel rows(p: *mut u32) { if thread_idx.y == 2 { return; } *p = inner(1); }
+         kernel early(p: *mut u32) { if thread_idx.x == 2 { return; } *p = shfl(FULL, 1, 0); }
+         kernel plain(p: *mut u32) { *p = without(3); }
+         kernel root(p: *mut u32) {
+             launch whole<<<1, 32>>>(p);
+             launch rows<<<1, 32>>>(p);
+             launch early<<<1, 32>>>(p);
+             launch plain<<<1, 32>>>(p);
+         }",
+    );
+    assert_eq!(callers(&module, "warp_is_whole"), [] as [&str; 0]);
+    assert_eq!(
+        callers(&module, "warp_is_whole_and_aligned"),
+        ["gridlet.run.whole", "gridlet.run.rows"]
+    );
+    let text = own_text(&module);
+    let copies = text.split("\n\n").filter(|part| {
+        part.lines().any(|line| {
+            line.ends_with('{') && line.contains(".whole(") && !line.contains("gridlet.run.")
+        })
+    });
+    insta::assert_snapshot!(copies.collect::<Vec<_>>().join("\n\n"));
+}
+
+#[test]
 fn operations_in_a_kernel_that_returns_early_all_meet() {
     let operations = [
         "sync_warp(m)",

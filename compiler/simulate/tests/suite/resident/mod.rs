@@ -6,6 +6,7 @@ mod recycling;
 mod returns;
 mod shared;
 mod trees;
+mod whole;
 
 use gridlet_artifact::launch::Dim3;
 use gridlet_artifact::manifest::Resident;

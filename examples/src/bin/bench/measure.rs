@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// Versions of the suite's nested programs to measure; all by default
     #[arg(long, value_enum, value_delimiter = ',', value_name = "VERSIONS")]
     pub(crate) versions: Vec<Version>,
+    /// Seconds that a run of a nested program may take before it counts as hung: more under compute-sanitizer
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    pub(crate) time_limit: u64,
     /// Measures nothing: draws a suite's figures in this file, to an .svg file beside it
     #[arg(long, value_name = "JSON")]
     pub(crate) plot: Option<PathBuf>,

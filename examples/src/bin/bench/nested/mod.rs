@@ -24,8 +24,6 @@ use table::{NOT_RUN, Outcome, Row};
 
 /// How long a process may take to start; it compiles its program and makes a context.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long a command may take before its process counts as hung.
-const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// Turns of each version after the first, cold run.
 const TURNS: usize = 3;
 /// A turn lasts about so many milliseconds.
@@ -57,6 +55,7 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
             versions: &versions,
             executables,
             folder: folder.path().to_path_buf(),
+            limit: Duration::from_secs(options.time_limit),
             running: BTreeMap::new(),
             given_up: BTreeMap::new(),
         };
@@ -78,6 +77,8 @@ struct Servers<'a> {
     versions: &'a [Version],
     executables: [anyhow::Result<PathBuf>; 2],
     folder: PathBuf,
+    /// How long a command may take before its process counts as hung.
+    limit: Duration,
     /// Processes, and whether each has said that it is ready.
     running: BTreeMap<Version, (Process, bool)>,
     /// Versions that are not run any more, and why.
@@ -219,7 +220,7 @@ impl Servers<'_> {
     /// Sends a command. After an error the process is ended; a version that hung is not run again.
     fn ask(&mut self, version: Version, command: &str) -> anyhow::Result<serde_json::Value> {
         let (process, _) = self.running.get_mut(&version).context("the process has ended")?;
-        let reply = process.send(command).and_then(|()| process.answer(COMMAND_LIMIT));
+        let reply = process.send(command).and_then(|()| process.answer(self.limit));
         if let Err(error) = &reply {
             self.running.remove(&version);
             if error.is::<process::Hung>() {

@@ -241,9 +241,22 @@ impl<'m> Graph<'m> {
             self.flow(argument, parameter);
         }
         let mut varies = vec![false; self.effects.len()];
-        let mut open = self.seeds;
+        let mut regions = std::mem::take(&mut self.regions);
+        let seeds = std::mem::take(&mut self.seeds);
+        self.spread(seeds, (0, &mut varies), (0, &mut regions));
+        Uniformity { nodes: self.nodes, varies, regions }
+    }
+
+    /// Marks the nodes that vary if those in `open` do. `varies` has the marks from a node on, and `regions` those of the functions
+    /// from one on.
+    fn spread(
+        &self,
+        mut open: Vec<usize>,
+        (first_node, varies): (usize, &mut [bool]),
+        (first_function, regions): (usize, &mut [Regions]),
+    ) {
         while let Some(node) = open.pop() {
-            if std::mem::replace(&mut varies[node], true) {
+            if std::mem::replace(&mut varies[node - first_node], true) {
                 continue;
             }
             for effect in &self.effects[node] {
@@ -251,14 +264,13 @@ impl<'m> Graph<'m> {
                     Effect::Node(to) => open.push(*to),
                     Effect::Branch(id, block) => {
                         let function = self.module.function(*id);
-                        for new in self.regions[id.index()].add(function, *block) {
+                        for new in regions[id.index() - first_function].add(function, *block) {
                             open.extend(&self.inside[id.index()][new.index()]);
                         }
                     }
                 }
             }
         }
-        Uniformity { nodes: self.nodes, varies, regions: self.regions }
     }
 }
 

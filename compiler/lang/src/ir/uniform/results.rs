@@ -4,7 +4,7 @@
 //! does not depend on the arguments of other calls: once a function's own dependencies are known, each of its parameters is
 //! followed through it. Functions that may call themselves are not: their results vary together.
 
-use super::{Effect, Graph, Source};
+use super::{Graph, Source};
 use crate::ir::FunctionId;
 
 /// Why the result of a function varies.
@@ -32,23 +32,8 @@ fn result_varies(graph: &Graph<'_>, id: FunctionId, seeds: &[usize]) -> bool {
     let nodes = &graph.nodes[id.index()];
     let first = nodes.parameters;
     let mut varies = vec![false; nodes.result + 1 - first];
-    let mut regions = graph.regions[id.index()].clone();
-    let mut open = seeds.to_vec();
-    while let Some(node) = open.pop() {
-        if std::mem::replace(&mut varies[node - first], true) {
-            continue;
-        }
-        for effect in &graph.effects[node] {
-            match effect {
-                Effect::Node(to) => open.push(*to),
-                Effect::Branch(_, block) => {
-                    for new in regions.add(graph.module.function(id), *block) {
-                        open.extend(&graph.inside[id.index()][new.index()]);
-                    }
-                }
-            }
-        }
-    }
+    let mut regions = [graph.regions[id.index()].clone()];
+    graph.spread(seeds.to_vec(), (first, &mut varies), (id.index(), &mut regions));
     varies[nodes.result - first]
 }
 

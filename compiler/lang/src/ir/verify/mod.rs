@@ -265,6 +265,16 @@ fn check_kernel(module: &Module, id: KernelId, kernel: &Kernel) -> Checked {
     }
     let without_geometry = body.parameters.get(1..).unwrap_or_default();
     require!(types(without_geometry) == wanted, "its body has other parameters");
+    if let Some(whole) = kernel.whole {
+        let Some(copy) = module.functions.get(whole.index()) else {
+            return Err(format!("its copy for whole warps, function {}, does not exist", whole.0));
+        };
+        require!(copy.role == body.role, "its copy for whole warps has another role");
+        require!(
+            copy.parameters == body.parameters,
+            "its copy for whole warps has other parameters"
+        );
+    }
     Ok(())
 }
 

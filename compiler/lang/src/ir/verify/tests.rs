@@ -134,6 +134,8 @@ const BREAKS: &[Break] = &[
         declare(m);
         m.kernels[0].fast_math = true;
     }),
+    ("a copy that does not exist", |m| m.kernels[0].whole = Some(FunctionId(7))),
+    ("an entry as copy", |m| m.kernels[0].whole = Some(m.kernels[0].entry)),
     ("another entry", |m| m.kernels[0].name = "l".into()),
     ("other parameters", |m| m.kernels[0].parameters[1].ty = Type::U32),
     ("a kernel with a result", |m| {

@@ -16,6 +16,7 @@ use super::warps;
 use super::whole;
 use crate::builtins::{BlockReduceOp, Builtin};
 use crate::error::Result;
+use crate::ir::graph::CallGraph;
 use crate::ir::{
     Addressed, BlockId, Function, FunctionId, GlobalId, Inst, InstId, InstKind, Module, Operand,
     Role, Space, Terminator, Variable,
@@ -38,13 +39,12 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
     };
     let own = separate(module, plan);
     let meeting = meeting(module, &plan.early_in_warps);
-    let with_masks = whole::with_masks(module, &own);
     for id in &own {
         let shared = shared_variables(module, &module.functions[id.index()], plan);
         let function = &mut module.functions[id.index()];
         Body { function, calls: &calls }.rewrite(&shared);
     }
-    whole::copy(module, plan, &with_masks);
+    whole::copy(module, plan, &own);
     for id in own {
         let lanes = match meeting[id.index()] {
             Blocks::None => "lanes",
@@ -80,28 +80,49 @@ struct Calls {
 
 /// Copies the functions that kernels of both kinds call, and gives those that only the plan's kernels call.
 fn separate(module: &mut Module, plan: &Plan) -> Vec<FunctionId> {
-    let bodies = |wanted: bool| -> Vec<FunctionId> {
+    let calls = CallGraph::of(module);
+    let reached = |wanted: bool| {
+        let mut bodies = vec![false; module.functions.len()];
         let kernels = module.kernels.iter().zip(&plan.nests);
-        kernels.filter(|(_, nests)| **nests == wanted).map(|(kernel, _)| kernel.body).collect()
-    };
-    let ordinary = reachable(module, bodies(false));
-    let nesting = reachable(module, bodies(true));
-    let mut copies: BTreeMap<FunctionId, FunctionId> = BTreeMap::new();
-    let mut own = vec![];
-    for (at, is_nesting) in nesting.into_iter().enumerate().filter(|(_, is)| *is) {
-        let id = FunctionId(at as u32);
-        debug_assert!(is_nesting);
-        if ordinary[at] {
-            let mut copy = module.functions[at].clone();
-            copy.name.push_str(".resident");
-            copies.insert(id, FunctionId(module.functions.len() as u32));
-            own.push(FunctionId(module.functions.len() as u32));
-            module.functions.push(copy);
-        } else {
-            own.push(id);
+        for (kernel, _) in kernels.filter(|(_, nests)| **nests == wanted) {
+            bodies[kernel.body.index()] = true;
         }
+        calls.reached_from(&bodies)
+    };
+    let (ordinary, nesting) = (reached(false), reached(true));
+    let nesting: Vec<FunctionId> =
+        (0..).map(FunctionId).zip(nesting).filter(|(_, is)| *is).map(|(id, _)| id).collect();
+    let of_both = nesting.iter().copied().filter(|id| ordinary[id.index()]);
+    let copies = copy_functions(module, of_both, ".resident");
+    let own: Vec<FunctionId> =
+        nesting.into_iter().map(|id| copies.get(&id).copied().unwrap_or(id)).collect();
+    redirect_calls(module, &own, &copies);
+    own
+}
+
+/// Copies functions, with a suffix to their names. Gives the copies by the functions.
+pub(super) fn copy_functions(
+    module: &mut Module,
+    functions: impl Iterator<Item = FunctionId>,
+    suffix: &str,
+) -> BTreeMap<FunctionId, FunctionId> {
+    let mut copies = BTreeMap::new();
+    for id in functions {
+        let mut copy = module.function(id).clone();
+        copy.name.push_str(suffix);
+        copies.insert(id, FunctionId(module.functions.len() as u32));
+        module.functions.push(copy);
     }
-    for id in &own {
+    copies
+}
+
+/// Makes the `callers` call copies where there are some.
+pub(super) fn redirect_calls(
+    module: &mut Module,
+    callers: &[FunctionId],
+    copies: &BTreeMap<FunctionId, FunctionId>,
+) {
+    for id in callers {
         for inst in &mut module.functions[id.index()].instructions {
             if let InstKind::Call { function, .. } = &mut inst.kind
                 && let Some(copy) = copies.get(function)
@@ -110,22 +131,6 @@ fn separate(module: &mut Module, plan: &Plan) -> Vec<FunctionId> {
             }
         }
     }
-    own
-}
-
-/// By function, whether it is one of `open` or may be called by one.
-fn reachable(module: &Module, mut open: Vec<FunctionId>) -> Vec<bool> {
-    let mut seen = vec![false; module.functions.len()];
-    while let Some(id) = open.pop() {
-        if !std::mem::replace(&mut seen[id.index()], true) {
-            let instructions = &module.function(id).instructions;
-            open.extend(instructions.iter().filter_map(|inst| match &inst.kind {
-                InstKind::Call { function, .. } => Some(*function),
-                _ => None,
-            }));
-        }
-    }
-    seen
 }
 
 /// A `shared` variable that a function names.

@@ -5,58 +5,32 @@
 //! operation itself. But in most warps all lanes have a thread, and in most kernels no thread returns before others come to a warp
 //! operation. Such warps run a copy of the kernel whose warp operations stay as they are.
 
-use std::collections::BTreeMap;
-
+use super::bodies::{copy_functions, redirect_calls};
 use super::plan::{Blocks, Plan, takes_mask};
 use crate::ir::graph::CallGraph;
-use crate::ir::{Function, FunctionId, InstKind, Module};
+use crate::ir::{Function, FunctionId, Module};
 
-/// By function, whether it is one of `own` that has warp operations, or may call such a function.
-pub(super) fn with_masks(module: &Module, own: &[FunctionId]) -> Vec<bool> {
+/// Copies the bodies of the plan's kernels that have warp operations, and the functions with such operations that they may call.
+/// `own` are the functions that only the plan's kernels call; their warp operations have not been rewritten yet.
+pub(super) fn copy(module: &mut Module, plan: &Plan, own: &[FunctionId]) {
+    let calls = CallGraph::of(module);
+    let mut is_own = vec![false; module.functions.len()];
+    own.iter().for_each(|id| is_own[id.index()] = true);
     let has = |function: &Function| function.instructions.iter().any(|inst| takes_mask(&inst.kind));
-    let may = CallGraph::of(module).may_reach(|id| has(module.function(id)));
-    let mut with = vec![false; module.functions.len()];
-    own.iter().for_each(|id| with[id.index()] = may[id.index()]);
-    with
-}
-
-/// Copies the bodies of the plan's kernels, and those functions `with_masks` that they may call. Warp operations have not been
-/// rewritten yet.
-pub(super) fn copy(module: &mut Module, plan: &Plan, with_masks: &[bool]) {
+    // The functions of the scheduler, which these call by now, keep theirs.
+    let with_masks = calls.may_reach(|id| is_own[id.index()] && has(module.function(id)));
+    let mut starts = vec![false; module.functions.len()];
     let kernels = module.kernels.iter().zip(&plan.nests).zip(&plan.early_in_warps);
-    let mut open: Vec<FunctionId> = kernels
-        .filter(|((_, nests), early)| **nests && **early != Blocks::All)
-        .map(|((kernel, _), _)| kernel.body)
-        .filter(|body| with_masks[body.index()])
-        .collect();
-    let mut copies = BTreeMap::new();
-    while let Some(id) = open.pop() {
-        if copies.contains_key(&id) {
-            continue;
-        }
-        let mut copy = module.function(id).clone();
-        copy.name.push_str(".whole");
-        open.extend(calls(&copy).filter(|called| with_masks[called.index()]));
-        copies.insert(id, FunctionId(module.functions.len() as u32));
-        module.functions.push(copy);
+    for ((kernel, _), _) in kernels.filter(|((_, nests), early)| **nests && **early != Blocks::All)
+    {
+        starts[kernel.body.index()] = true;
     }
-    for copy in copies.values() {
-        for inst in &mut module.functions[copy.index()].instructions {
-            if let InstKind::Call { function, .. } = &mut inst.kind
-                && let Some(copy) = copies.get(function)
-            {
-                *function = *copy;
-            }
-        }
-    }
+    let reached = calls.reached_from(&starts);
+    let copied = own.iter().copied().filter(|id| with_masks[id.index()] && reached[id.index()]);
+    let copies = copy_functions(module, copied, ".whole");
+    let all: Vec<FunctionId> = copies.values().copied().collect();
+    redirect_calls(module, &all, &copies);
     for kernel in &mut module.kernels {
         kernel.whole = copies.get(&kernel.body).copied();
     }
-}
-
-fn calls(function: &Function) -> impl Iterator<Item = FunctionId> {
-    function.instructions.iter().filter_map(|inst| match &inst.kind {
-        InstKind::Call { function, .. } => Some(*function),
-        _ => None,
-    })
 }

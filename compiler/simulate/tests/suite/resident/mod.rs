@@ -18,7 +18,7 @@ use gridlet_lang::launch::{
 };
 use gridlet_lang::program::{self, Checked};
 use gridlet_lang::source::SourceMap;
-use gridlet_simulate::{Device, Failure, Grid, Options, Outcome, Program};
+use gridlet_simulate::{Device, Failure, Grid, Options, Outcome, Policy, Program};
 
 /// A program whose launches are resident.
 struct Nested {
@@ -113,6 +113,29 @@ impl Nested {
         let whole =
             Grid { shared: shape.shared_bytes, ..Grid::new(workers.count, shape.threads()) };
         device.launch(&self.resident.symbol, whole, &buffer, options)
+    }
+
+    /// Runs a kernel `root` with 40 threads and a pointer to words in many orders, with few workers and little memory, until
+    /// no launch is left. Each time the words must become `expected`.
+    fn always_gives(&self, expected: &[u32]) {
+        for (seed, policy) in (0..3).flat_map(|round| (round * 6..).zip(Policy::ALL)) {
+            let mut device = Device::new(&self.program);
+            let out = device.allocate(expected.len() * 4);
+            let workers = Workers {
+                count: 1 + seed as u32 % 3,
+                more_warps: seed as u32 / 6 % 2,
+                more_records: 64,
+            };
+            let memory = self.memory(&mut device, &workers);
+            let parameters = out.to_le_bytes();
+            let root = Root { kernel: "root", grid: Grid::new(1, 40), parameters: &parameters };
+            let options = Options { policy, ..Options::seed(seed) };
+            let launched = self.launch(&mut device, memory, &root, &workers, &options);
+            launched.unwrap_or_else(|failure| panic!("{workers:?} {options:?}: {failure}"));
+            assert_eq!(self.lost(&device)[0], 0, "{workers:?} {options:?}");
+            let words = device.read_words(out, expected.len());
+            assert_eq!(words, expected, "{workers:?} {options:?}");
+        }
     }
 
     /// The status of the launch that was lost first, or 0.

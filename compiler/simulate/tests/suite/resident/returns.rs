@@ -1,9 +1,7 @@
 //! Kernels in which some threads return while others go on to a barrier. The checks of the CPU device report such kernels, so
 //! they are not among the self-checking programs.
 
-use gridlet_simulate::{Device, Grid, Options, Policy};
-
-use super::{Nested, Root, Workers};
+use super::Nested;
 
 const SOURCE: &str = "
 kernel root(out: *mut u32) {
@@ -43,22 +41,5 @@ kernel guard(n: u32, out: *mut u32) {
 
 #[test]
 fn threads_that_have_returned_go_through_the_barriers_of_the_others() {
-    let nested = Nested::new(SOURCE);
-    for (seed, policy) in (0..3).flat_map(|round| (round * 6..).zip(Policy::ALL)) {
-        let mut device = Device::new(&nested.program);
-        let out = device.allocate(8);
-        let workers = Workers {
-            count: 1 + seed as u32 % 3,
-            more_warps: seed as u32 / 6 % 2,
-            more_records: 64,
-        };
-        let memory = nested.memory(&mut device, &workers);
-        let parameters = out.to_le_bytes();
-        let root = Root { kernel: "root", grid: Grid::new(1, 40), parameters: &parameters };
-        let options = Options { policy, ..Options::seed(seed) };
-        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{workers:?} {options:?}: {failure}"));
-        assert_eq!(nested.lost(&device)[0], 0);
-        assert_eq!(device.read_words(out, 2), [3, 2 * 50 + 2 * 33]);
-    }
+    Nested::new(SOURCE).always_gives(&[3, 2 * 50 + 2 * 33]);
 }

@@ -1,8 +1,6 @@
 //! Warp operations of warps with and without missing lanes, which run different copies of a kernel.
 
-use gridlet_simulate::{Device, Grid, Options, Policy};
-
-use super::{Nested, Root, Workers};
+use super::Nested;
 
 const SOURCE: &str = "
 const FULL: u32 = 0xffff_ffff;
@@ -39,24 +37,7 @@ kernel cells(out: *mut u32) {
 
 #[test]
 fn warps_with_and_without_missing_lanes_find_their_lanes() {
-    let nested = Nested::new(SOURCE);
     let sum = |n: u32| (0..n).map(|i| 1u32 << i).sum::<u32>();
-    for (seed, policy) in (0..3).flat_map(|round| (round * 6..).zip(Policy::ALL)) {
-        let mut device = Device::new(&nested.program);
-        let out = device.allocate(12);
-        let workers = Workers {
-            count: 1 + seed as u32 % 3,
-            more_warps: seed as u32 / 6 % 2,
-            more_records: 64,
-        };
-        let memory = nested.memory(&mut device, &workers);
-        let parameters = out.to_le_bytes();
-        let root = Root { kernel: "root", grid: Grid::new(1, 40), parameters: &parameters };
-        let options = Options { policy, ..Options::seed(seed) };
-        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{workers:?} {options:?}: {failure}"));
-        assert_eq!(nested.lost(&device)[0], 0);
-        let cells = 32 * sum(3) * sum(4) * sum(5);
-        assert_eq!(device.read_words(out, 3), [3 * 80 + 2 * 64, 2 * 64 + 2 * 40, cells]);
-    }
+    let cells = 32 * sum(3) * sum(4) * sum(5);
+    Nested::new(SOURCE).always_gives(&[3 * 80 + 2 * 64, 2 * 64 + 2 * 40, cells]);
 }

@@ -3,6 +3,7 @@
 
 constexpr unsigned SLOTS = 1024;
 constexpr unsigned STRIDE = 8;
+constexpr unsigned STEP_BLOCKS = 2048;
 
 __device__ void count(unsigned* done, unsigned slot) { atomicAdd(&done[slot % SLOTS * STRIDE], 1); }
 
@@ -12,6 +13,8 @@ __global__ __launch_bounds__(128) void stream_block(const unsigned* from, unsign
     unsigned i = blockIdx.x * 128 + threadIdx.x;
     to[i] = from[i] + 1;
 }
+
+__global__ __launch_bounds__(128) void step_block(unsigned* words) { words[blockIdx.x * 128 + threadIdx.x] += 1; }
 
 __global__ __launch_bounds__(128) void wide_child(unsigned* done) {
     if (threadIdx.x == 0) count(done, blockIdx.x);
@@ -27,14 +30,14 @@ struct Patterns : Program {
         pattern = input.numbers[0];
         size = input.numbers[1];
         done.resize(SLOTS * STRIDE);
-        size_t words = pattern == 10 ? size_t(size) * 128 : 1;
+        size_t words = pattern == 10 ? size_t(size) * 128 : pattern > 11 ? STEP_BLOCKS * 128 : 1;
         from.resize(words);
         to.resize(words);
         from.fill_bytes(1);
     }
     void reset() override {
         done.fill_bytes(0);
-        if (pattern == 10) to.fill_bytes(0);
+        if (pattern == 10 || pattern > 11) to.fill_bytes(0);
     }
     void run() override {
         if (pattern == 10) {
@@ -42,11 +45,13 @@ struct Patterns : Program {
         } else if (pattern == 11) {
             if (size > 0) wide_child<<<size, 128>>>(done.data);
             else empty<<<1, 1>>>(0, done.data);
+        } else if (pattern > 11) {
+            for (unsigned i = 0; i < size; ++i) step_block<<<STEP_BLOCKS, 128>>>(to.data);
         } else {
             for (unsigned i = 0; i < size; ++i) child<<<1, 1>>>(done.data, i);
         }
     }
-    std::vector<uint32_t> result() override { return pattern == 10 ? to.words() : done.words(); }
+    std::vector<uint32_t> result() override { return pattern == 10 || pattern > 11 ? to.words() : done.words(); }
 };
 
 int main(int argc, char** argv) {

@@ -3,6 +3,7 @@
 
 constexpr unsigned SLOTS = 1024;
 constexpr unsigned STRIDE = 8;
+constexpr unsigned STEP_BLOCKS = 2048;
 
 __device__ void count(unsigned* done, unsigned slot) { atomicAdd(&done[slot % SLOTS * STRIDE], 1); }
 
@@ -64,6 +65,19 @@ __global__ __launch_bounds__(1) void stream_root(unsigned blocks, const unsigned
     if (blocks > 0) stream_block<<<blocks, 128, 0, cudaStreamFireAndForget>>>(from, to);
 }
 
+__global__ __launch_bounds__(128) void step_block(unsigned* words) { words[blockIdx.x * 128 + threadIdx.x] += 1; }
+
+__global__ __launch_bounds__(1) void steps_default(unsigned steps, unsigned* words) {
+    for (unsigned i = 0; i < steps; ++i) step_block<<<STEP_BLOCKS, 128>>>(words);
+}
+
+__global__ __launch_bounds__(1) void steps_tail(unsigned steps, unsigned* words) {
+    if (steps > 0) {
+        step_block<<<STEP_BLOCKS, 128, 0, cudaStreamFireAndForget>>>(words);
+        steps_tail<<<1, 1, 0, cudaStreamTailLaunch>>>(steps - 1, words);
+    }
+}
+
 __global__ __launch_bounds__(128) void wide_child(unsigned* done) {
     if (threadIdx.x == 0) count(done, blockIdx.x);
 }
@@ -81,14 +95,14 @@ struct Patterns : Program {
         pattern = input.numbers[0];
         size = input.numbers[1];
         done.resize(SLOTS * STRIDE);
-        size_t words = pattern == 10 ? size_t(size) * 128 : 1;
+        size_t words = pattern == 10 ? size_t(size) * 128 : pattern > 11 ? STEP_BLOCKS * 128 : 1;
         from.resize(words);
         to.resize(words);
         from.fill_bytes(1);
     }
     void reset() override {
         done.fill_bytes(0);
-        if (pattern == 10) to.fill_bytes(0);
+        if (pattern == 10 || pattern > 11) to.fill_bytes(0);
     }
     void run() override {
         unsigned* d = done.data;
@@ -105,10 +119,12 @@ struct Patterns : Program {
             case 9: chain_tail<<<1, 1>>>(size, d, 0); break;
             case 10: stream_root<<<1, 1>>>(size, from.data, to.data); break;
             case 11: wide_root<<<1, 1>>>(size, d); break;
+            case 12: steps_default<<<1, 1>>>(size, to.data); break;
+            case 13: steps_tail<<<1, 1>>>(size, to.data); break;
             default: fail("pattern", "unknown");
         }
     }
-    std::vector<uint32_t> result() override { return pattern == 10 ? to.words() : done.words(); }
+    std::vector<uint32_t> result() override { return pattern == 10 || pattern > 11 ? to.words() : done.words(); }
 };
 
 int main(int argc, char** argv) {

@@ -29,11 +29,14 @@ const BLOCKS: u32 = 132;
 /// The pattern that streams memory, and the one whose child has blocks that do nearly nothing.
 const STREAM: u32 = 10;
 const WIDE: u32 = 11;
+/// The first of the patterns of large grids one after another, and the words that these write.
+const STEPS: u32 = 12;
+const STEP_WORDS: usize = 2048 * 128;
 /// A word that streaming reads: each byte is 1.
 const WORD: u32 = 0x0101_0101;
 
 /// The root kernel of each pattern and its configuration. `nested.cu` has the same numbers.
-const ROOTS: [(&str, u32, u32); 12] = [
+const ROOTS: [(&str, u32, u32); 14] = [
     ("one_thread_fire_and_forget", 1, 1),
     ("one_thread_default", 1, 1),
     ("one_thread_tail", 1, 1),
@@ -46,9 +49,11 @@ const ROOTS: [(&str, u32, u32); 12] = [
     ("chain_tail", 1, 1),
     ("stream_root", 1, 1),
     ("wide_root", 1, 1),
+    ("steps_default", 1, 1),
+    ("steps_tail", 1, 1),
 ];
 
-/// Launches below the root.
+/// Launches below the root; steps are counted by their large grids alone.
 fn launches(pattern: u32, size: u32) -> u64 {
     let size = u64::from(size);
     match pattern {
@@ -76,6 +81,8 @@ fn cases(size: Size) -> Vec<Case> {
         ("empty root", WIDE, 0, ALL),
         ("root with a child of 1 block", WIDE, 1, ALL),
         ("root with a child of 132 blocks", WIDE, 132, ALL),
+        ("2,048 blocks × 100, default stream", STEPS, many / 10, ALL),
+        ("2,048 blocks × 100, tail stream", STEPS + 1, many / 10, ALL),
         ("tree of depth 10", 6, 10, NESTED),
     ];
     if size == Size::Full {
@@ -95,7 +102,7 @@ fn cases(size: Size) -> Vec<Case> {
         .map(|(name, pattern, size, versions)| Case {
             name: name.to_string(),
             input: Input { numbers: vec![u64::from(pattern), u64::from(size)], arrays: vec![] },
-            launches: Some(launches(pattern, size)).filter(|_| pattern < STREAM),
+            launches: Some(launches(pattern, size)).filter(|_| !matches!(pattern, STREAM | WIDE)),
             versions,
         })
         .collect()
@@ -115,7 +122,11 @@ struct Patterns {
 fn load(place: &Place, input: &Input) -> anyhow::Result<Box<dyn Work>> {
     let (pattern, size) = (input.number(0)?, input.number(1)?);
     let (name, grid, block) = ROOTS[pattern as usize % ROOTS.len()];
-    let words = if pattern == STREAM { size as usize * 128 } else { 1 };
+    let words = match pattern {
+        STREAM => size as usize * 128,
+        STEPS.. => STEP_WORDS,
+        _ => 1,
+    };
     let mut from = Buffer::alloc(&place.device, words)?;
     from.fill(WORD)?;
     Ok(Box::new(Patterns {
@@ -143,13 +154,15 @@ impl Work for Patterns {
             6 => vec![size, Arg::from(&mut self.done), Arg::from(1u32)],
             7..STREAM => vec![size, Arg::from(&mut self.done), Arg::from(0u32)],
             STREAM => vec![size, Arg::from(&self.from), Arg::from(&mut self.to)],
+            STEPS.. => vec![size, Arg::from(&mut self.to)],
             _ => vec![size, Arg::from(&mut self.done)],
         };
         self.place.run(&self.kernel, &self.config, &arguments)
     }
 
     fn result(&self) -> anyhow::Result<Vec<u32>> {
-        Ok(if self.pattern == STREAM { self.to.to_vec()? } else { self.done.to_vec()? })
+        let is_word = matches!(self.pattern, STREAM | STEPS..);
+        Ok(if is_word { self.to.to_vec()? } else { self.done.to_vec()? })
     }
 }
 
@@ -158,6 +171,10 @@ fn check(input: &Input, _: Version, result: &[u32]) -> anyhow::Result<String> {
     if pattern == STREAM {
         equal(result, &vec![WORD + 1; size as usize * 128])?;
         return Ok(format!("{} words", result.len()));
+    }
+    if pattern >= STEPS {
+        equal(result, &vec![size; STEP_WORDS])?;
+        return Ok(format!("{size} steps"));
     }
     let ran: u64 = result.iter().map(|count| u64::from(*count)).sum();
     // Each block of a wide child counts.

@@ -3,7 +3,7 @@
 //! | Operation | becomes |
 //! |---|---|
 //! | a `shared` variable | an offset in the slice of dynamic shared memory that the block has |
-//! | `sync_threads`, `sync_threads_…` | a barrier of the block's team |
+//! | `sync_threads`, `sync_threads_…` | a barrier of the block's team, but in some copies: see `whole.rs` |
 //! | a mask of lanes | those of its lanes that the block has and, where it matters, that have not returned: see `warps.rs` |
 //! | `stream_create`, `stream_destroy`, `device_last_error` | calls of the scheduler |
 //!
@@ -39,12 +39,14 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
     };
     let own = separate(module, plan);
     let meeting = meeting(module, &plan.early_in_warps);
-    for id in &own {
+    let of_workers = whole::copy_for_workers(module, plan, &own);
+    let all = own.iter().map(|id| (id, false)).chain(of_workers.iter().map(|id| (id, true)));
+    for (id, keeps_barriers) in all {
         let shared = shared_variables(module, &module.functions[id.index()], plan);
         let function = &mut module.functions[id.index()];
-        Body { function, calls: &calls }.rewrite(&shared);
+        Body { function, calls: &calls, keeps_barriers }.rewrite(&shared);
     }
-    whole::copy(module, plan, &own);
+    whole::copy_for_warps(module, plan, &own);
     for id in own {
         let lanes = match meeting[id.index()] {
             Blocks::None => "lanes",
@@ -172,6 +174,8 @@ fn shared_variables(
 struct Body<'m> {
     function: &'m mut Function,
     calls: &'m Calls,
+    /// See `whole.rs`.
+    keeps_barriers: bool,
 }
 
 impl Body<'_> {
@@ -203,6 +207,7 @@ impl Body<'_> {
         let (builtin, mut arguments) = (*builtin, arguments.clone());
         let call = |function| InstKind::Call { function, arguments: arguments.clone() };
         let kind = match builtin {
+            Builtin::SyncThreads | Builtin::SyncThreadsReduce(_) if self.keeps_barriers => return,
             Builtin::SyncThreads => call(self.calls.barrier),
             Builtin::SyncThreadsReduce(BlockReduceOp::Count) => call(self.calls.count),
             Builtin::SyncThreadsReduce(BlockReduceOp::And) => call(self.calls.and),

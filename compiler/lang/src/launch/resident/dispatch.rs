@@ -134,8 +134,14 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
             scheduler.function("leave_unaligned_lanes")?,
         ],
         clear_error: plan.keeps_errors.then(|| scheduler.function("clear_error")).transpose()?,
-        is_whole: scheduler.function("warp_is_whole")?,
-        is_whole_and_aligned: scheduler.function("warp_is_whole_and_aligned")?,
+        warp_is_whole: [
+            scheduler.function("warp_is_whole")?,
+            scheduler.function("warp_is_whole_and_aligned")?,
+        ],
+        worker_is_whole: [
+            scheduler.function("worker_is_whole")?,
+            scheduler.function("worker_is_whole_and_aligned")?,
+        ],
     };
     let signature = module.functions[id.index()].parameters.clone();
     let mut body = BodyBuilder::new();
@@ -224,10 +230,10 @@ struct Parts {
     unaligned_lanes: [FunctionId; 2],
     /// In programs that ask for a thread's last error.
     clear_error: Option<FunctionId>,
-    /// Whether a warp may run [`Kernel::whole`](crate::ir::Kernel::whole).
-    is_whole: FunctionId,
-    /// The same where only unaligned warps meet.
-    is_whole_and_aligned: FunctionId,
+    /// Whether a warp may run [`Kernel::whole`](crate::ir::Kernel::whole), and the same where only unaligned warps meet.
+    warp_is_whole: [FunctionId; 2],
+    /// The same for copies that keep barriers.
+    worker_is_whole: [FunctionId; 2],
 }
 
 /// What a runner calls for a block.
@@ -295,10 +301,11 @@ fn runner(
     body.branch(more, next, leave);
     body.place(next);
     if let Some(copy) = kernel.whole {
-        let is_whole = match plan.meets[id.index()] {
-            Blocks::None => parts.is_whole,
-            _ => parts.is_whole_and_aligned,
+        let [any, aligned] = match plan.fills_worker[id.index()] {
+            true => parts.worker_is_whole,
+            false => parts.warp_is_whole,
         };
+        let is_whole = if plan.meets[id.index()] == Blocks::None { any } else { aligned };
         let is_whole = call(&mut body, is_whole, Type::BOOL);
         let [whole, part] = body.blocks("warp", ["whole", "part"]);
         body.branch(is_whole, whole, part);

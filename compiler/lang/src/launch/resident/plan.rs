@@ -58,6 +58,9 @@ pub(super) struct Plan {
     pub(super) parameter_words: u32,
     /// Whether any grid but the root is a scope.
     pub(super) has_scopes: bool,
+    /// By kernel, whether it has barriers that no thread misses, and is launched, by a kernel or only by the host, with blocks that are as
+    /// large as a worker: see `whole.rs`.
+    pub(super) fills_worker: Vec<bool>,
     /// Whether a thread's last error is kept: some kernel asks for it.
     pub(super) keeps_errors: bool,
     /// The largest block of any launch.
@@ -90,9 +93,12 @@ impl Plan {
         let declared_threads = declared.max().unwrap_or(0);
         let mut max_block_threads = 1;
         let mut shared_bytes = 0;
+        // By kernel that is launched, the largest block of a constant size.
+        let mut largest = vec![None; module.kernels.len()];
         for_each_launch(module, |function, launch| {
             let kernel = launch.kernel.index();
             let block = constant_product(function, &launch.block);
+            largest[kernel] = largest[kernel].max(Some(block.unwrap_or(0)));
             let block = block.unwrap_or(u64::from(threads[kernel]));
             max_block_threads = max_block_threads.max(block.min(MAX_THREADS.into()) as u32);
             let extra = match constant(function, &launch.shared) {
@@ -117,6 +123,16 @@ impl Plan {
                 _ => Blocks::None,
             })
             .collect();
+        let fills_worker = (0..module.kernels.len())
+            .map(|kernel| {
+                let size = u64::from(max_block_threads);
+                nests[kernel]
+                    && flags[kernel] & (BARRIERS | RETURNS_EARLY) == BARRIERS
+                    && early_in_warps[kernel] != Blocks::All
+                    && size > 32
+                    && largest[kernel].is_none_or(|largest| largest == size && size % 32 == 0)
+            })
+            .collect();
         let apart = apart(module, &flags);
         for (flags, _) in flags.iter_mut().zip(&apart).filter(|(_, apart)| **apart) {
             *flags |= APART;
@@ -126,6 +142,7 @@ impl Plan {
             meets: meets(module, &early_in_warps),
             early_in_warps,
             has_scopes: graph::orders_grids(module),
+            fills_worker,
             flags,
             nests,
             shared,

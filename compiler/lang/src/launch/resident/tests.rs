@@ -92,6 +92,57 @@ fn warps_whose_lanes_all_have_a_thread_run_copies_that_ask_nobody() {
 }
 
 #[test]
+fn blocks_as_large_as_a_worker_run_copies_that_keep_barriers() {
+    let module = lower(
+        "const FULL: u32 = 0xffff_ffff;
+         fn waits(n: u32) -> u32 { sync_threads(); return shfl(FULL, n, 0); }
+         kernel fills(p: *mut u32, n: u32) { *p = waits(n); if sync_threads_or(n == 0) { *p = 1; } }
+         kernel sometimes(p: *mut u32) { sync_threads(); *p = 1; }
+         kernel smaller(p: *mut u32) { *p = waits(1); }
+         kernel early(p: *mut u32) { if thread_idx.x == 2 { return; } sync_threads(); *p = 1; }
+         kernel without(p: *mut u32) { *p = shfl(FULL, 1, 0); }
+         kernel rows(p: *mut u32) { if thread_idx.y == 2 { return; } without_barriers(p); }
+         fn without_barriers(p: *mut u32) { *p = shfl(FULL, 1, 0); }
+         #[launch_bounds(64)]
+         kernel root(p: *mut u32, n: u32) {
+             sync_threads();
+             launch fills<<<1, 64>>>(p, n);
+             launch sometimes<<<1, 32>>>(p);
+             launch sometimes<<<1, dim3(8, 8, 1)>>>(p);
+             launch smaller<<<1, 48>>>(p);
+             launch bounded<<<1, n>>>(p);
+             launch early<<<1, 64>>>(p);
+             launch without<<<1, 64>>>(p);
+             launch rows<<<1, 64>>>(p);
+         }
+         #[launch_bounds(64)]
+         kernel bounded(p: *mut u32) { sync_threads(); *p = 1; }",
+    );
+    let of_worker = ["gridlet.run.fills", "gridlet.run.sometimes", "gridlet.run.root"];
+    assert_eq!(callers(&module, "worker_is_whole"), of_worker);
+    assert_eq!(callers(&module, "worker_is_whole_and_aligned"), [] as [&str; 0]);
+    let of_warp = ["gridlet.run.smaller", "gridlet.run.without"];
+    assert_eq!(callers(&module, "warp_is_whole"), of_warp);
+    assert_eq!(callers(&module, "warp_is_whole_and_aligned"), ["gridlet.run.rows"]);
+    let text = own_text(&module);
+    let copies = text.split("\n\n").filter(|part| {
+        let is_copy = |line: &str| line.ends_with('{') && line.contains(".worker(");
+        part.lines().any(|line| is_copy(line) && !line.contains("@root."))
+    });
+    insta::assert_snapshot!(copies.collect::<Vec<_>>().join("\n\n"));
+}
+
+/// For blocks of one warp, a barrier of the hardware takes longer than one of a warp.
+#[test]
+fn workers_of_one_warp_have_no_copies_with_barriers() {
+    let module = lower(
+        "kernel child(p: *mut u32) { sync_threads(); *p = 1; }
+         kernel root(p: *mut u32) { launch child<<<1, 32>>>(p); }",
+    );
+    assert_eq!(callers(&module, "worker_is_whole"), [] as [&str; 0]);
+}
+
+#[test]
 fn operations_in_a_kernel_that_returns_early_all_meet() {
     let operations = [
         "sync_warp(m)",

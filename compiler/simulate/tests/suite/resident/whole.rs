@@ -35,6 +35,48 @@ kernel cells(out: *mut u32) {
     add(&out[2], 1u32 << (b.x + b.y + b.z));
 }";
 
+const BARRIERS: &str = "
+kernel root(out: *mut u32) {
+    if thread_idx.x != 0 { return; }
+    launch shift<<<5, 96>>>(&out[0]);
+    launch shift<<<5, dim3(32, 3, 1)>>>(&out[1]);
+    // Not as large as a worker, and with lanes that have no thread.
+    launch shift<<<3, 64>>>(&out[2]);
+    launch shift<<<3, 50>>>(&out[3]);
+    launch few<<<2, 64>>>(&out[4]);
+}
+
+fn threads() -> u32 { return block_dim.x * block_dim.y; }
+
+fn index() -> u32 { return thread_idx.y * block_dim.x + thread_idx.x; }
+
+// Each thread reads what its neighbour has written, several times; then all count.
+kernel shift(out: *mut u32) {
+    shared values: [u32; 96];
+    let i = index();
+    values[i] = i;
+    for _ in 0..3 {
+        sync_threads();
+        let next = values[(i + 1) % threads()];
+        sync_threads();
+        values[i] = next;
+    }
+    let right = values[i] == (i + 3) % threads();
+    if sync_threads_count(right) == threads() && i == 0 { atomic_add(out, 1); }
+}
+
+kernel few(out: *mut u32) {
+    shared value: u32;
+    if index() == 63 { value = 7; }
+    sync_threads();
+    if sync_threads_and(value == 7) && index() == 0 { atomic_add(out, 1); }
+}";
+
+#[test]
+fn blocks_wait_whether_or_not_they_are_as_large_as_a_worker() {
+    Nested::new(BARRIERS).always_gives(&[5, 5, 3, 3, 2]);
+}
+
 #[test]
 fn warps_with_and_without_missing_lanes_find_their_lanes() {
     let sum = |n: u32| (0..n).map(|i| 1u32 << i).sum::<u32>();

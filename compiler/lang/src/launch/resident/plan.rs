@@ -77,6 +77,7 @@ pub(super) const DEFAULTS: u32 = 4;
 const BARRIERS: u32 = 8;
 const RETURNS_EARLY: u32 = 16;
 const APART: u32 = 32;
+const LAUNCHES: u32 = 64;
 
 impl Plan {
     /// Plans for a module whose launches are symbolic.
@@ -294,6 +295,7 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
         )
     });
     let shares = uses_shared(module);
+    let launched = graph::launched(module);
     (0..module.kernels.len())
         .map(|at| {
             let can_pack = !waits[at].block
@@ -308,6 +310,7 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
                 (DEFAULTS, defaults[at]),
                 (BARRIERS, waits[at].block),
                 (RETURNS_EARLY, early[at].barriers),
+                (LAUNCHES, !launched[at].is_empty()),
             ];
             bits.into_iter().filter(|(_, is)| *is).map(|(bit, _)| bit).sum()
         })

@@ -301,10 +301,8 @@ fn runner(
     body.branch(more, next, leave);
     body.place(next);
     if let Some(copy) = kernel.whole {
-        let [any, aligned] = match plan.fills_worker[id.index()] {
-            true => parts.worker_is_whole,
-            false => parts.warp_is_whole,
-        };
+        let fills_worker = plan.fills_worker[id.index()];
+        let [any, aligned] = if fills_worker { parts.worker_is_whole } else { parts.warp_is_whole };
         let is_whole = if plan.meets[id.index()] == Blocks::None { any } else { aligned };
         let is_whole = call(&mut body, is_whole, Type::BOOL);
         let [whole, part] = body.blocks("warp", ["whole", "part"]);

@@ -22,8 +22,7 @@ pub(super) fn copy_for_workers(
     plan: &Plan,
     own: &[FunctionId],
 ) -> Vec<FunctionId> {
-    let chosen = plan.fills_worker.clone();
-    copy(module, own, &chosen, |kind| takes_mask(kind) || is_barrier(kind), ".worker")
+    copy(module, own, &plan.fills_worker, |kind| takes_mask(kind) || is_barrier(kind), ".worker")
 }
 
 /// The same for warps: copies the bodies of other kernels that have warp operations, which have not been rewritten yet.

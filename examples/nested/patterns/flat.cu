@@ -26,6 +26,7 @@ struct Patterns : Program {
     unsigned pattern = 0, size = 0;
     Array<unsigned> done, from, to;
 
+    bool writes_words() const { return pattern == 10 || pattern > 11; }
     void load(const Input& input) override {
         pattern = input.numbers[0];
         size = input.numbers[1];
@@ -37,7 +38,7 @@ struct Patterns : Program {
     }
     void reset() override {
         done.fill_bytes(0);
-        if (pattern == 10 || pattern > 11) to.fill_bytes(0);
+        if (writes_words()) to.fill_bytes(0);
     }
     void run() override {
         if (pattern == 10) {
@@ -51,7 +52,7 @@ struct Patterns : Program {
             for (unsigned i = 0; i < size; ++i) child<<<1, 1>>>(done.data, i);
         }
     }
-    std::vector<uint32_t> result() override { return pattern == 10 || pattern > 11 ? to.words() : done.words(); }
+    std::vector<uint32_t> result() override { return writes_words() ? to.words() : done.words(); }
 };
 
 int main(int argc, char** argv) {

@@ -209,8 +209,8 @@ pub struct Kernel {
     pub body: FunctionId,
     /// The ordinary entry point.
     pub entry: FunctionId,
-    /// In a lowered module with resident launches, a copy of the body for warps whose lanes all have a thread of the block, if there
-    /// is one.
+    /// In a lowered module with resident launches, a copy of the body for warps whose lanes all have a thread of the block, or for
+    /// blocks as large as a worker, if there is one: see `launch/resident/whole.rs`.
     pub whole: Option<FunctionId>,
     /// `#[launch_bounds]`.
     pub launch_bounds: Option<LaunchBounds>,

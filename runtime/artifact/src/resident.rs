@@ -38,6 +38,10 @@ pub const DEFAULT_LAUNCH_MEMORY: u64 = 64 << 20;
 /// grid that this launches, and spares that it can hand on.
 const MIN_RECORDS_PER_WORKER: u64 = 4;
 
+/// The most records of a stream's launch memory: the scheduler keeps two bits beside a record's number. More memory than they need is
+/// not used.
+const MAX_RECORDS: u64 = (1 << 30) - 1;
+
 /// Size of the blocks that run the grids of one launch from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -99,7 +103,7 @@ impl Layout {
         let areas = u64::from(workers) * AREA_BYTES;
         let left = bytes - HEADER_BYTES - u64::from(ring_slots) * SLOT_BYTES - areas;
         let records = left / u64::from(record_bytes.max(ALIGNMENT));
-        let records = u32::try_from(records).unwrap_or(u32::MAX);
+        let records = records.min(MAX_RECORDS) as u32;
         let batch = u64::from(records) / (8 * u64::from(workers));
         Ok(Layout { workers, ring_slots, records, record_bytes, batch: batch.clamp(1, 30) as u32 })
     }
@@ -192,7 +196,7 @@ mod tests {
         assert_eq!(large.batch, 30);
         assert_eq!(layout(4, 1 << 20).unwrap().ring_slots, 32);
         assert_eq!(layout(5, 1 << 20).unwrap().ring_slots, 64);
-        assert_eq!(layout(3, 1 << 50).unwrap().records, u32::MAX);
+        assert_eq!(u64::from(layout(3, 1 << 50).unwrap().records), MAX_RECORDS);
         assert_eq!(layout(0, 1 << 20).unwrap().workers, 1);
     }
 

@@ -122,7 +122,7 @@ impl Runner<'_> {
         let alignment = if access == Access::Atomic { bytes } else { 1 };
         let parts = self.check(pointer, bytes, alignment)?;
         let count = bytes as usize;
-        let kind = if access == Access::Atomic { Kind::Atomic } else { Kind::Load };
+        let kind = if access == Access::Atomic { Kind::AtomicLoad } else { Kind::Load };
         self.note(pointer, bytes, kind);
         let value = match parts.space {
             Some(Space::Local) => memory::read(&self.thread.stack, parts.offset, count),
@@ -148,7 +148,7 @@ impl Runner<'_> {
             let old =
                 if is_local { None } else { self.memory.load_word(block, parts, count, access) };
             match access {
-                Access::Atomic => self.note(pointer, bytes, Kind::Atomic),
+                Access::Atomic => self.note(pointer, bytes, Kind::AtomicStore),
                 Access::Plain if old == Some(value) => {}
                 Access::Plain => self.note(pointer, bytes, Kind::Store),
             }

@@ -29,7 +29,20 @@ impl Site {
 pub(super) enum Kind {
     Load,
     Store,
-    Atomic,
+    /// An atomic load, or the load of another atomic operation.
+    AtomicLoad,
+    /// The store of an atomic operation.
+    AtomicStore,
+}
+
+impl Kind {
+    fn is_atomic(self) -> bool {
+        matches!(self, Kind::AtomicLoad | Kind::AtomicStore)
+    }
+
+    fn is_load(self) -> bool {
+        matches!(self, Kind::Load | Kind::AtomicLoad)
+    }
 }
 
 /// The last access of a kind by a thread.
@@ -74,7 +87,7 @@ impl Races {
         site: Site,
     ) {
         let words = address / 4..=(address + u64::from(bytes.max(1)) - 1) / 4;
-        if kind == Kind::Atomic {
+        if kind.is_atomic() {
             let clock = &mut self.clocks[thread];
             if let Some(passed) = self.passed.get(words.start()) {
                 join(clock, passed);
@@ -88,10 +101,9 @@ impl Races {
             let seen = self.words.entry(word).or_default();
             seen.retain(|old| {
                 let is_before = clock[old.thread] >= old.time;
-                let conflicts = match (old.kind, kind) {
-                    (Kind::Load, Kind::Load) | (Kind::Atomic, Kind::Atomic) => false,
-                    _ => old.thread != thread && old.bytes & bytes != 0,
-                };
+                let agree = old.kind.is_load() && kind.is_load()
+                    || old.kind.is_atomic() && kind.is_atomic();
+                let conflicts = !agree && old.thread != thread && old.bytes & bytes != 0;
                 if conflicts && !is_before {
                     self.found.insert(((old.kind, old.site), (kind, site)));
                 }
@@ -102,7 +114,7 @@ impl Races {
             });
             seen.push(Seen { thread, time: clock[thread], site, kind, bytes });
         }
-        if kind == Kind::Atomic {
+        if kind.is_atomic() {
             let clock = &mut self.clocks[thread];
             let passed = self.passed.entry(*words.start()).or_default();
             passed.resize(clock.len(), 0);

@@ -5,6 +5,7 @@ mod lists;
 mod recycling;
 mod returns;
 mod shared;
+mod streams;
 mod trees;
 mod whole;
 

@@ -1,0 +1,93 @@
+//! Workers that stand by for the next grid of a stream.
+
+use gridlet_simulate::{Device, Grid, Options, Policy};
+
+use super::{Nested, Root, Workers};
+use crate::corpus::{self, WORDS};
+
+/// Self-checking programs with large grids one after another in streams.
+const PROGRAM: &str = "grids_in_streams.grid";
+
+/// Several grids launch into one stream, among other streams. Only one grid of a stream may run at a time.
+const SHARED: &str = "
+#[launch_bounds(40)]
+kernel member(owner: *mut u32, done: *mut u32, overlaps: *mut u32, number: u32) {
+    let found = atomic_cas(owner, 0, number);
+    if found != 0 && found != number { atomic_add(overlaps, 1); }
+    for _i in 0u32..3 { if atomic_load(owner, relaxed) != number { atomic_add(overlaps, 1); } }
+    sync_threads();
+    if thread_idx.x == 0 && atomic_add(done, 1) % grid_dim.x == grid_dim.x - 1 {
+        atomic_exch(owner, 0);
+    }
+}
+#[launch_bounds(40)]
+kernel other(count: *mut u32) { atomic_add(count, 1); }
+#[launch_bounds(1)]
+kernel launcher(out: *mut u32, s: stream, first: u32) {
+    let me = first + block_idx.x;
+    for i in 0u32..8 {
+        launch member<<<20, 4, stream = s>>>(out, out + 1, out + 2, me * 16 + i);
+        if i % 2 == 0 { launch other<<<18 + i, 3>>>(out + 3); }
+    }
+}
+#[launch_bounds(1)]
+kernel root(out: *mut u32) {
+    let s = stream_create();
+    launch launcher<<<1, 1, stream = fire_and_forget>>>(out, s, 1);
+    launch launcher<<<2, 1, stream = fire_and_forget>>>(out, s, 2);
+}
+";
+
+#[test]
+fn large_grids_of_a_stream_run_one_after_another() {
+    let case = corpus::cases(true).into_iter().find(|case| case.name == PROGRAM).unwrap();
+    let nested = Nested::of(case.checked);
+    for seed in 0..24_u64 {
+        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+        // If the clock stands still, blocks seem to take no time, so that workers claim their whole parts, and stand by.
+        let tick = [u64::MAX, 1, 100, u64::MAX][seed as usize % 4];
+        let (weak, lockstep) = (seed % 2 == 1, seed % 3 == 0);
+        let options =
+            Options { policy, tick, weak, lockstep, max_steps: 400_000_000, ..Options::seed(seed) };
+        let workers = Workers {
+            count: 1 + seed as u32 % 7,
+            more_warps: [0, 2][seed as usize / 7 % 2],
+            more_records: 200,
+        };
+        let mut device = Device::new(&nested.program);
+        let out = device.allocate(WORDS * 4);
+        let memory = nested.memory(&mut device, &workers);
+        let parameters = out.to_le_bytes();
+        let root = Root { kernel: "test", grid: case.grid, parameters: &parameters };
+        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
+        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        let checked = device.launch("check", Grid::new(1, 1), &parameters, &Options::seed(seed));
+        checked.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        assert_eq!(nested.lost(&device)[0], 0, "{options:?}, {workers:?}");
+    }
+}
+
+#[test]
+fn grids_of_a_stream_that_several_grids_use_run_one_at_a_time() {
+    let nested = Nested::new(SHARED);
+    for seed in 0..24_u64 {
+        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+        let tick = [u64::MAX, 1, 100, u64::MAX][seed as usize % 4];
+        let (weak, lockstep) = (seed % 2 == 1, seed % 3 == 0);
+        let options =
+            Options { policy, tick, weak, lockstep, max_steps: 100_000_000, ..Options::seed(seed) };
+        let workers = Workers { count: 1 + seed as u32 % 7, more_warps: 0, more_records: 200 };
+        let mut device = Device::new(&nested.program);
+        let out = device.allocate(16);
+        let memory = nested.memory(&mut device, &workers);
+        let parameters = out.to_le_bytes();
+        let root = Root { kernel: "root", grid: Grid::new(1, 1), parameters: &parameters };
+        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
+        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        // Blocks of three launchers.
+        let others = 3 * 3 * (18 + 20 + 22 + 24);
+        let expected = [0, 3 * 8 * 20, 0, others];
+        assert_eq!(device.read_words(out, 4), expected, "{options:?}, {workers:?}");
+        assert_eq!(nested.lost(&device)[0], 0, "{options:?}, {workers:?}");
+    }
+}

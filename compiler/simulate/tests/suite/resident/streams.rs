@@ -5,7 +5,7 @@ use gridlet_simulate::{Device, Grid, Options, Policy};
 use super::{Nested, Root, Workers};
 use crate::corpus::{self, WORDS};
 
-/// Self-checking programs with large grids one after another in streams.
+/// A self-checking program with large grids one after another in streams.
 const PROGRAM: &str = "grids_in_streams.grid";
 
 /// Several grids launch into one stream, among other streams. Only one grid of a stream may run at a time.

@@ -170,7 +170,13 @@ fn accesses_that_nothing_orders_are_found() {
     assert!(found.iter().any(|race| race.contains("Load in test.body (test.grid:4)")), "{found:?}");
     // A warp's own barrier is not enough for 40 threads.
     assert!(!races(&format!("{own}\nsync_warp(0xffff_ffff);\n{neighbour}")).is_empty());
+    let apart = |of_first: &str, of_others: &str| {
+        races(&format!("if thread_idx.x == 0 {{ {of_first} }} else {{ {of_others} }}"))
+    };
+    assert!(!apart("atomic_add(out, 1);", "out[thread_idx.x] = *out;").is_empty());
+    assert!(!apart("*out = 1;", "out[thread_idx.x] = atomic_load(out, relaxed);").is_empty());
     let ordered = [
+        "out[thread_idx.x + 1] = *out + atomic_load(out, relaxed);".to_owned(),
         format!("{own}\nsync_threads();\n{neighbour}"),
         "(out as *mut u8)[thread_idx.x] = thread_idx.x as u8;".to_owned(),
         "atomic_add(out, 1);".to_owned(),

@@ -38,10 +38,15 @@ kernel root(out: *mut u32) {
 }
 ";
 
-#[test]
-fn large_grids_of_a_stream_run_one_after_another() {
-    let case = corpus::cases(true).into_iter().find(|case| case.name == PROGRAM).unwrap();
-    let nested = Nested::of(case.checked);
+/// Runs a kernel of a program in many orders with 1 to 7 workers, on `words` words of memory that begin at 0. `check` gets the device and
+/// the memory's address after each run.
+fn run(
+    nested: &Nested,
+    kernel: &str,
+    grid: Grid,
+    words: usize,
+    check: impl Fn(&mut Device<'_>, u64, &str),
+) {
     for seed in 0..24_u64 {
         let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
         // If the clock stands still, blocks seem to take no time, so that workers claim their whole parts, and stand by.
@@ -55,39 +60,34 @@ fn large_grids_of_a_stream_run_one_after_another() {
             more_records: 200,
         };
         let mut device = Device::new(&nested.program);
-        let out = device.allocate(WORDS * 4);
+        let out = device.allocate(words * 4);
         let memory = nested.memory(&mut device, &workers);
-        let parameters = out.to_le_bytes();
-        let root = Root { kernel: "test", grid: case.grid, parameters: &parameters };
+        let root = Root { kernel, grid, parameters: &out.to_le_bytes() };
+        let case = format!("{options:?}, {workers:?}");
         let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
-        let checked = device.launch("check", Grid::new(1, 1), &parameters, &Options::seed(seed));
-        checked.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
-        assert_eq!(nested.lost(&device)[0], 0, "{options:?}, {workers:?}");
+        launched.unwrap_or_else(|failure| panic!("{case}: {failure}"));
+        assert_eq!(nested.lost(&device)[0], 0, "{case}");
+        check(&mut device, out, &case);
     }
 }
 
 #[test]
+fn large_grids_of_a_stream_run_one_after_another() {
+    let case = corpus::cases(true).into_iter().find(|case| case.name == PROGRAM).unwrap();
+    let nested = Nested::of(case.checked);
+    run(&nested, "test", case.grid, WORDS, |device, out, case| {
+        let options = Options::seed(0);
+        let checked = device.launch("check", Grid::new(1, 1), &out.to_le_bytes(), &options);
+        checked.unwrap_or_else(|failure| panic!("{case}: {failure}"));
+    });
+}
+
+#[test]
 fn grids_of_a_stream_that_several_grids_use_run_one_at_a_time() {
-    let nested = Nested::new(SHARED);
-    for seed in 0..24_u64 {
-        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
-        let tick = [u64::MAX, 1, 100, u64::MAX][seed as usize % 4];
-        let (weak, lockstep) = (seed % 2 == 1, seed % 3 == 0);
-        let options =
-            Options { policy, tick, weak, lockstep, max_steps: 100_000_000, ..Options::seed(seed) };
-        let workers = Workers { count: 1 + seed as u32 % 7, more_warps: 0, more_records: 200 };
-        let mut device = Device::new(&nested.program);
-        let out = device.allocate(16);
-        let memory = nested.memory(&mut device, &workers);
-        let parameters = out.to_le_bytes();
-        let root = Root { kernel: "root", grid: Grid::new(1, 1), parameters: &parameters };
-        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
-        // Blocks of three launchers.
-        let others = 3 * 3 * (18 + 20 + 22 + 24);
-        let expected = [0, 3 * 8 * 20, 0, others];
-        assert_eq!(device.read_words(out, 4), expected, "{options:?}, {workers:?}");
-        assert_eq!(nested.lost(&device)[0], 0, "{options:?}, {workers:?}");
-    }
+    // Blocks of three launchers.
+    let others = 3 * 3 * (18 + 20 + 22 + 24);
+    let expected = [0, 3 * 8 * 20, 0, others];
+    run(&Nested::new(SHARED), "root", Grid::new(1, 1), expected.len(), |device, out, case| {
+        assert_eq!(device.read_words(out, expected.len()), expected, "{case}");
+    });
 }

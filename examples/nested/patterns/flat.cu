@@ -47,7 +47,8 @@ struct Patterns : Program {
             if (size > 0) wide_child<<<size, 128>>>(done.data);
             else empty<<<1, 1>>>(0, done.data);
         } else if (pattern > 11) {
-            for (unsigned i = 0; i < size; ++i) step_block<<<STEP_BLOCKS, 128>>>(to.data);
+            unsigned blocks = pattern == 14 ? 132 : STEP_BLOCKS;
+            for (unsigned i = 0; i < size; ++i) step_block<<<blocks, 128>>>(to.data);
         } else {
             for (unsigned i = 0; i < size; ++i) child<<<1, 1>>>(done.data, i);
         }

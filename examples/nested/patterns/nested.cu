@@ -71,6 +71,10 @@ __global__ __launch_bounds__(1) void steps_default(unsigned steps, unsigned* wor
     for (unsigned i = 0; i < steps; ++i) step_block<<<STEP_BLOCKS, 128>>>(words);
 }
 
+__global__ __launch_bounds__(1) void few_default(unsigned steps, unsigned* words) {
+    for (unsigned i = 0; i < steps; ++i) step_block<<<132, 128>>>(words);
+}
+
 __global__ __launch_bounds__(1) void steps_tail(unsigned steps, unsigned* words) {
     if (steps > 0) {
         step_block<<<STEP_BLOCKS, 128, 0, cudaStreamFireAndForget>>>(words);
@@ -122,6 +126,7 @@ struct Patterns : Program {
             case 11: wide_root<<<1, 1>>>(size, d); break;
             case 12: steps_default<<<1, 1>>>(size, to.data); break;
             case 13: steps_tail<<<1, 1>>>(size, to.data); break;
+            case 14: few_default<<<1, 1>>>(size, to.data); break;
             default: fail("pattern", "unknown");
         }
     }

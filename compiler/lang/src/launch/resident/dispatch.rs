@@ -126,6 +126,7 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
     let id = scheduler.function("run")?;
     let parts = Parts {
         block_index: scheduler.function("block_index")?,
+        next_index: scheduler.function("next_index")?,
         end_block: scheduler.function("end_block")?,
         end_block_apart: scheduler.function("end_block_apart")?,
         lanes: [scheduler.function("enter_lanes")?, scheduler.function("leave_lanes")?],
@@ -220,7 +221,9 @@ fn load_parameters(
 }
 
 struct Parts {
+    /// The index of a block, and that of the next one from it.
     block_index: FunctionId,
+    next_index: FunctionId,
     end_block: FunctionId,
     /// For kernels whose warps need not wait for each other.
     end_block_apart: FunctionId,
@@ -239,8 +242,9 @@ struct Parts {
 /// What a runner calls for a block.
 struct Block<'a> {
     parts: &'a Parts,
-    /// The address of the block's place in the round.
+    /// The address of the block's place in the round, and of its index if that is kept from block to block.
     place: Operand,
+    index: Option<Operand>,
     /// The thread, and what is the same for all blocks: their size, the grid, the dynamic shared memory.
     thread: Operand,
     of_grid: [Operand; 3],
@@ -254,14 +258,22 @@ impl Block<'_> {
             body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
         }
         let [size, grid, extra] = self.of_grid.clone();
-        let place = body.load(self.place.clone(), &Type::U32, NOWHERE);
-        let arguments = vec![place, grid.clone()];
-        let call = InstKind::Call { function: self.parts.block_index, arguments };
-        let index = body.emit(call, Type::DIM3, NOWHERE);
+        let index = match self.index.clone() {
+            Some(index) => body.load(index, &Type::DIM3, NOWHERE),
+            None => self.computed_index(body),
+        };
         let geometry = InstKind::Aggregate(vec![self.thread.clone(), index, size, grid, extra]);
         let mut arguments = vec![body.emit(geometry, Type::GEOMETRY, NOWHERE)];
         arguments.extend(self.parameters.iter().cloned());
         body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
+    }
+
+    /// The block's index, from its place.
+    fn computed_index(&self, body: &mut BodyBuilder) -> Operand {
+        let place = body.load(self.place.clone(), &Type::U32, NOWHERE);
+        let arguments = vec![place, self.of_grid[1].clone()];
+        let call = InstKind::Call { function: self.parts.block_index, arguments };
+        body.emit(call, Type::DIM3, NOWHERE)
     }
 }
 
@@ -283,22 +295,29 @@ fn runner(
     };
     let parameters_of_kernel = load_parameters(&mut body, layouts, id, &buffer);
     let at = body.slot("place", Type::U32);
-    body.store(at.clone(), first, NOWHERE);
+    let index = plan.keeps_index[id.index()].then(|| body.slot("index", Type::DIM3));
     let block = Block {
         parts,
         place: at.clone(),
+        index: index.clone(),
         thread,
-        of_grid: [size, grid, extra],
+        of_grid: [size, grid.clone(), extra],
         parameters: parameters_of_kernel,
     };
-    let [head, next, work, gone, done, leave] =
-        body.blocks("blocks", ["head", "next", "work", "gone", "done", "leave"]);
-    body.jump(head);
-    body.place(head);
-    let place = body.load(at.clone(), &Type::U32, NOWHERE);
-    let more = InstKind::Binary(BinaryOp::Lt, place, end);
-    let more = body.emit(more, Type::BOOL, NOWHERE);
-    body.branch(more, next, leave);
+    let [begin, next, work, gone, done, step_on, leave] =
+        body.blocks("blocks", ["begin", "next", "work", "gone", "done", "step", "leave"]);
+    let is_before_end = |body: &mut BodyBuilder, place| {
+        body.emit(InstKind::Binary(BinaryOp::Lt, place, end.clone()), Type::BOOL, NOWHERE)
+    };
+    let has_one = is_before_end(&mut body, first.clone());
+    body.branch(has_one, begin, leave);
+    body.place(begin);
+    body.store(at.clone(), first, NOWHERE);
+    if let Some(index) = index.clone() {
+        let of_first = block.computed_index(&mut body);
+        body.store(index, of_first, NOWHERE);
+    }
+    body.jump(next);
     body.place(next);
     if let Some(copy) = kernel.whole {
         let fills_worker = plan.fills_worker[id.index()];
@@ -338,10 +357,20 @@ fn runner(
     };
     body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
     let place = body.load(at.clone(), &Type::U32, NOWHERE);
-    let place = InstKind::Binary(BinaryOp::Add, place, step);
+    let place = InstKind::Binary(BinaryOp::Add, place, step.clone());
     let place = body.emit(place, Type::U32, NOWHERE);
-    body.store(at, place, NOWHERE);
-    body.jump(head);
+    body.store(at, place.clone(), NOWHERE);
+    let more = is_before_end(&mut body, place);
+    body.branch(more, step_on, leave);
+    body.place(step_on);
+    if let Some(index) = index {
+        let before = body.load(index.clone(), &Type::DIM3, NOWHERE);
+        let arguments = vec![before, grid, step];
+        let call = InstKind::Call { function: parts.next_index, arguments };
+        let of_next = body.emit(call, Type::DIM3, NOWHERE);
+        body.store(index, of_next, NOWHERE);
+    }
+    body.jump(next);
     body.place(leave);
     body.terminate(Terminator::Return(None));
     body.finish(Signature {

@@ -44,6 +44,9 @@ pub(super) struct Plan {
     pub(super) early_in_warps: Vec<Blocks>,
     /// By kernel, whether the warps of a block need not wait for each other before the next block.
     pub(super) apart: Vec<bool>,
+    /// By kernel, whether a thread keeps the index of its block to find the next one. Otherwise it divides, which takes long beside a short
+    /// block, but needs fewer registers: where no grid waits for another, programs with loops may have few.
+    pub(super) keeps_index: Vec<bool>,
     /// By kernel, around which blocks its runner must call `enter_lanes` and `leave_lanes`.
     pub(super) meets: Vec<Blocks>,
     /// By kernel, the end of its `shared` variables in a block's slice, in bytes.
@@ -124,6 +127,7 @@ impl Plan {
                 _ => Blocks::None,
             })
             .collect();
+        let has_scopes = graph::orders_grids(module);
         let fills_worker = (0..module.kernels.len())
             .map(|kernel| {
                 let size = u64::from(max_block_threads);
@@ -142,7 +146,11 @@ impl Plan {
             apart,
             meets: meets(module, &early_in_warps),
             early_in_warps,
-            has_scopes: graph::orders_grids(module),
+            keeps_index: graph::has_loops(module)
+                .into_iter()
+                .map(|loops| has_scopes || !loops)
+                .collect(),
+            has_scopes,
             fills_worker,
             flags,
             nests,

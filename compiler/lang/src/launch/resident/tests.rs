@@ -230,6 +230,24 @@ fn kernels_become_bodies_behind_the_scheduler() {
     insta::assert_snapshot!(own_text(&module));
 }
 
+#[test]
+fn an_index_is_kept_unless_registers_may_be_few() {
+    let keep = |stream: &str| {
+        let module = lower(&format!(
+            "kernel short(p: *mut u32) {{ p[block_idx.y] = 1; }}
+             kernel long(p: *mut u32, n: u32) {{ for i in 0..n {{ p[i] = block_idx.y; }} }}
+             kernel root(p: *mut u32) {{
+                 launch short<<<9, 64, stream = {stream}>>>(p);
+                 launch long<<<9, 64, stream = {stream}>>>(p, 5);
+             }}"
+        ));
+        callers(&module, "next_index")
+    };
+    let all = ["short", "long", "root"].map(|kernel| format!("gridlet.run.{kernel}"));
+    assert_eq!(keep("default"), all);
+    assert_eq!(keep("fire_and_forget"), [all[0].clone(), all[2].clone()]);
+}
+
 /// Whether the scheduler may run 32 grids of one thread of a kernel in the lanes of a warp.
 fn can_pack(child: &str) -> bool {
     let source = format!(

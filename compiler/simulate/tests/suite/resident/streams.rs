@@ -38,6 +38,36 @@ kernel root(out: *mut u32) {
 }
 ";
 
+/// Grids of a few blocks one after another in the default stream. Each counts the threads of the one before.
+const FEW: &str = "
+#[launch_bounds(4)]
+kernel first(counts: *mut u32, stage: u32, before: u32, early: *mut u32) {
+    if stage != 0 && atomic_load(&counts[stage - 1], relaxed) != before { atomic_add(early, 1); }
+    atomic_add(&counts[stage], 1);
+}
+#[launch_bounds(4)]
+kernel second(counts: *mut u32, stage: u32, before: u32, early: *mut u32) {
+    for _i in 0u32..3 {
+        if atomic_load(&counts[stage - 1], relaxed) != before { atomic_add(early, 1); }
+    }
+    atomic_add(&counts[stage], 1);
+}
+#[launch_bounds(1)]
+kernel root(counts: *mut u32) {
+    let early = counts + 28;
+    let mut before = 0u32;
+    for stage in 0u32..28 {
+        let blocks = 2 + stage * 5 % 9;
+        if stage % 3 == 1 {
+            launch second<<<blocks, 4>>>(counts, stage, before, early);
+        } else {
+            launch first<<<blocks, 4>>>(counts, stage, before, early);
+        }
+        before = blocks * 4;
+    }
+}
+";
+
 /// Runs a kernel of a program in many orders with 1 to 7 workers, on `words` words of memory that begin at 0. `check` gets the device and
 /// the memory's address after each run.
 fn run(
@@ -88,6 +118,16 @@ fn grids_of_a_stream_that_several_grids_use_run_one_at_a_time() {
     let others = 3 * 3 * (18 + 20 + 22 + 24);
     let expected = [0, 3 * 8 * 20, 0, others];
     run(&Nested::new(SHARED), "root", Grid::new(1, 1), expected.len(), |device, out, case| {
+        assert_eq!(device.read_words(out, expected.len()), expected, "{case}");
+    });
+}
+
+#[test]
+fn grids_of_a_few_blocks_run_one_after_another() {
+    let blocks = |stage: u32| 2 + stage * 5 % 9;
+    let mut expected: Vec<u32> = (0..28).map(|stage| blocks(stage) * 4).collect();
+    expected.push(0);
+    run(&Nested::new(FEW), "root", Grid::new(1, 1), expected.len(), |device, out, case| {
         assert_eq!(device.read_words(out, expected.len()), expected, "{case}");
     });
 }

@@ -38,7 +38,8 @@ kernel root(out: *mut u32) {
 }
 ";
 
-/// Grids of a few blocks one after another in the default stream. Each counts the threads of the one before.
+/// Grids of a few blocks one after another in the default stream. Each counts the threads of the one before. A worker in which a stream
+/// was destroyed has a record to free, and so does not stand by.
 const FEW: &str = "
 #[launch_bounds(4)]
 kernel first(counts: *mut u32, stage: u32, before: u32, early: *mut u32) {
@@ -50,6 +51,7 @@ kernel second(counts: *mut u32, stage: u32, before: u32, early: *mut u32) {
     for _i in 0u32..3 {
         if atomic_load(&counts[stage - 1], relaxed) != before { atomic_add(early, 1); }
     }
+    if thread_idx.x == 0 && block_idx.x % 3 == 0 { stream_destroy(stream_create()); }
     atomic_add(&counts[stage], 1);
 }
 #[launch_bounds(1)]

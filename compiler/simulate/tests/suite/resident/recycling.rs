@@ -148,3 +148,39 @@ fn grids_beyond_the_end_of_a_stack_run() {
     let expected = 108 + 18 * 12 + 128 + 248;
     assert_eq!((device.read_words(world, 1)[0], nested.lost(&device)[0]), (expected, 0));
 }
+
+/// Each step launches two grids into its default stream: the first goes to another worker, which may also have run the second when the
+/// stream ends.
+const STREAMS: &str = "
+#[launch_bounds(1)]
+kernel child(count: *mut u32) { atomic_add(count, 1); }
+#[launch_bounds(1)]
+kernel step(count: *mut u32, left: u32) {
+    if left > 0 { launch step<<<1, 1, stream = tail>>>(count, left - 1); }
+    launch child<<<1, 1>>>(count);
+    for _i in 0u32..4 { if atomic_load(count, relaxed) == 0xffffffff { return; } }
+    launch child<<<1, 1>>>(count);
+}
+";
+
+#[test]
+fn records_of_streams_are_used_again() {
+    let nested = Nested::new(STREAMS);
+    let steps = 600;
+    for seed in 0..12_u64 {
+        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+        let lockstep = seed % 3 != 0;
+        let options = Options { policy, lockstep, max_steps: 400_000_000, ..Options::seed(seed) };
+        let workers = Workers { count: 2 + seed as u32 % 3, more_warps: 0, more_records: 4 };
+        let mut device = Device::new(&nested.program);
+        let counter = device.allocate(4);
+        let memory = nested.memory(&mut device, &workers);
+        let mut parameters = counter.to_le_bytes().to_vec();
+        parameters.extend((steps - 1_u32).to_le_bytes());
+        let root = Root { kernel: "step", grid: Grid::new(1, 1), parameters: &parameters };
+        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
+        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        let ran = device.read_words(counter, 1)[0];
+        assert_eq!((ran, nested.lost(&device)[0]), (2 * steps, 0), "{options:?}, {workers:?}");
+    }
+}

@@ -260,13 +260,13 @@ fn programs_that_need_no_linking_are_assembled_whole() {
         };
         assert_eq!(names(&whole), names(&linked));
     }
-    // The resident kernel has no more registers than its kernels need.
+    // The resident kernel has no more registers than its kernels need, or 64 where blocks have one warp.
     let registers = |session: &Session, source: &str| {
         let built = build(session, source, resident);
         let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
         all.iter().find(|kernel| kernel.kernel == "__gridlet_resident").unwrap().registers
     };
-    assert_eq!(registers(&assembler, nested), 56);
+    assert_eq!(registers(&assembler, nested), 64);
     assert!(registers(&linker, nested) > 64);
     // A kernel that needs many of them, in blocks of which as many threads as there can be.
     let wide = "kernel c(p: *mut f32) {

@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Seconds that a run of a nested program may take before it counts as hung: more under compute-sanitizer
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub(crate) time_limit: u64,
+    /// Processes of each version of a nested program, one after another: a figure is the median of their medians
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) processes: u32,
     /// Measures nothing: draws a suite's figures in this file, to an .svg file beside it
     #[arg(long, value_name = "JSON")]
     pub(crate) plot: Option<PathBuf>,

@@ -20,7 +20,7 @@ use crate::measure::Options;
 use crate::results;
 use process::Process;
 pub(crate) use serve::serve;
-use table::{NOT_RUN, Outcome, Row};
+use table::{NOT_RUN, Outcome, Row, Runs};
 
 /// How long a process may take to start; it compiles its program and makes a context.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -56,6 +56,7 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
             executables,
             folder: folder.path().to_path_buf(),
             limit: Duration::from_secs(options.time_limit),
+            processes: options.processes,
             running: BTreeMap::new(),
             given_up: BTreeMap::new(),
         };
@@ -79,6 +80,8 @@ struct Servers<'a> {
     folder: PathBuf,
     /// How long a command may take before its process counts as hung.
     limit: Duration,
+    /// Processes of each version that measure a case: the speed of some programs differs from process to process.
+    processes: u32,
     /// Processes, and whether each has said that it is ready.
     running: BTreeMap<Version, (Process, bool)>,
     /// Versions that are not run any more, and why.
@@ -89,6 +92,9 @@ impl Servers<'_> {
     /// Starts all versions at once: each compiles its program and makes a context first.
     fn start(&mut self) {
         for &version in self.versions {
+            if self.given_up.contains_key(&version) {
+                continue;
+            }
             match self.spawn(version) {
                 Ok(process) => drop(self.running.insert(version, (process, false))),
                 Err(error) => self.give_up(version, &error),
@@ -107,17 +113,12 @@ impl Servers<'_> {
         let input = self.folder.join("input");
         case.input.write(&input)?;
         let mut outcomes = BTreeMap::new();
-        for &version in case.versions.iter().filter(|version| self.versions.contains(version)) {
-            outcomes.insert(version, self.first_run(version, case, &input));
-        }
-        for turn in 0..TURNS {
-            for (&version, outcome) in &mut outcomes {
-                if let Ok(measured) = outcome
-                    && let Err(error) = self.turn(version, case, measured, turn + 1 == TURNS)
-                {
-                    *outcome = Err(error);
-                }
+        for process in 0..self.processes {
+            if process > 0 {
+                self.running.clear();
+                self.start();
             }
+            self.measure_once(case, &input, &mut outcomes);
         }
         let outcomes = outcomes
             .into_iter()
@@ -131,13 +132,41 @@ impl Servers<'_> {
         })
     }
 
+    /// Measures a case in the processes that run now.
+    fn measure_once(
+        &mut self,
+        case: &Case,
+        input: &Path,
+        outcomes: &mut BTreeMap<Version, anyhow::Result<Outcome>>,
+    ) {
+        let versions = self.versions;
+        for &version in case.versions.iter().filter(|version| versions.contains(version)) {
+            let outcome = outcomes.entry(version).or_insert_with(|| Ok(Outcome::default()));
+            if let Ok(measured) = outcome
+                && let Err(error) = self.first_run(version, case, input, measured)
+            {
+                *outcome = Err(error);
+            }
+        }
+        for turn in 0..TURNS {
+            for (&version, outcome) in &mut *outcomes {
+                if let Ok(measured) = outcome
+                    && let Err(error) = self.turn(version, case, measured, turn + 1 == TURNS)
+                {
+                    *outcome = Err(error);
+                }
+            }
+        }
+    }
+
     /// Loads the case and runs it once.
     fn first_run(
         &mut self,
         version: Version,
         case: &Case,
         input: &Path,
-    ) -> anyhow::Result<Outcome> {
+        measured: &mut Outcome,
+    ) -> anyhow::Result<()> {
         if let Some(reason) = self.given_up.get(&version) {
             anyhow::bail!("{NOT_RUN}: {reason}");
         }
@@ -147,7 +176,9 @@ impl Servers<'_> {
         }
         self.ask(version, &format!("load {}", input.display()))?;
         let cold = self.run(version, case, 1, true)?;
-        Ok(Outcome { cold: cold.first().copied().unwrap_or(f64::NAN), times: Vec::new() })
+        let cold = cold.first().copied().context("the reply has no times")?;
+        measured.processes.push(Runs { cold, warm: Vec::new() });
+        Ok(())
     }
 
     fn turn(
@@ -157,10 +188,11 @@ impl Servers<'_> {
         measured: &mut Outcome,
         checked: bool,
     ) -> anyhow::Result<()> {
-        let runs = ((TURN_MS / measured.cold) as usize).clamp(1, MAX_RUNS);
+        let last = measured.processes.last_mut().context("no process has run")?;
+        let runs = ((TURN_MS / last.cold) as usize).clamp(1, MAX_RUNS);
         // Another process used the GPU before: the first run warms up.
         let times = self.run(version, case, runs + 1, checked)?;
-        measured.times.extend(&times[1..]);
+        last.warm.extend(&times[1..]);
         Ok(())
     }
 

@@ -11,17 +11,44 @@ use crate::measure::Times;
 pub(super) const NOT_RUN: &str = "not run";
 pub(super) const HUNG: &str = "hung";
 
-/// Times in milliseconds.
-pub(super) struct Outcome {
-    /// The first run of a process with this input.
+/// Times of one process in milliseconds.
+pub(super) struct Runs {
+    /// The first run of the process with this input.
     pub(super) cold: f64,
     /// The measured runs.
-    pub(super) times: Vec<f64>,
+    pub(super) warm: Vec<f64>,
+}
+
+/// What was measured of a version.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) processes: Vec<Runs>,
 }
 
 impl Outcome {
+    /// The median of each process, in milliseconds.
+    fn medians(&self) -> Vec<f64> {
+        self.processes.iter().map(|runs| Times::of(runs.warm.clone()).median).collect()
+    }
+
+    /// The median of the processes' medians.
     fn median(&self) -> f64 {
-        Times::of(self.times.clone()).median
+        Times::of(self.medians()).median
+    }
+
+    fn cold(&self) -> f64 {
+        Times::of(self.processes.iter().map(|runs| runs.cold).collect()).median
+    }
+
+    fn to_json(&self) -> Value {
+        let warm: Vec<f64> = self.processes.iter().flat_map(|runs| runs.warm.clone()).collect();
+        json!({
+            "median_ms": self.median(),
+            "best_ms": Times::of(warm.clone()).best,
+            "cold_ms": self.cold(),
+            "runs": warm.len(),
+            "medians_of_processes_ms": self.medians(),
+        })
     }
 }
 
@@ -48,12 +75,7 @@ impl Row {
     fn to_json(&self) -> Value {
         let versions = self.outcomes.iter().map(|(version, outcome)| {
             let figures = match outcome {
-                Ok(measured) => json!({
-                    "median_ms": measured.median(),
-                    "best_ms": Times::of(measured.times.clone()).best,
-                    "cold_ms": measured.cold,
-                    "runs": measured.times.len(),
-                }),
+                Ok(measured) => measured.to_json(),
                 Err(error) => json!({"error": error}),
             };
             (version.name().to_string(), figures)
@@ -76,7 +98,7 @@ pub(super) fn print_row(row: &Row) {
     let cell = |version| match row.outcomes.get(&version) {
         None => format!("{:>20}", "-"),
         Some(Ok(outcome)) => {
-            format!("{:>20}", format!("{:.4} ({:.2})", outcome.median(), outcome.cold))
+            format!("{:>20}", format!("{:.4} ({:.2})", outcome.median(), outcome.cold()))
         }
         Some(Err(error)) if error.starts_with(NOT_RUN) => format!("{NOT_RUN:>20}"),
         Some(Err(error)) if error.starts_with(HUNG) => format!("{HUNG:>20}"),
@@ -142,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_ratio_needs_both_versions() {
-        let outcome = |ms| Ok(Outcome { cold: 9.0, times: vec![ms, ms, 100.0] });
+        let outcome =
+            |ms| Ok(Outcome { processes: vec![Runs { cold: 9.0, warm: vec![ms, ms, 100.0] }] });
         let outcomes = BTreeMap::from([
             (Version::Resident, outcome(2.0)),
             (Version::CudaNested, outcome(6.0)),
@@ -153,5 +176,17 @@ mod tests {
         assert_eq!(row.ratio(Version::Resident, Version::CudaFlat), None);
         assert_eq!(row.ratio(Version::Cdp, Version::Resident), None);
         assert_eq!(row.to_json()["versions"]["nvcc flat"]["error"], "WRONG");
+    }
+
+    #[test]
+    fn each_process_counts_once() {
+        let runs = |cold, warm: &[f64]| Runs { cold, warm: warm.to_vec() };
+        let processes = vec![runs(5.0, &[1.0; 9]), runs(4.0, &[3.0, 2.0, 7.0]), runs(6.0, &[8.0])];
+        let outcome = Outcome { processes };
+        assert_eq!(outcome.medians(), [1.0, 3.0, 8.0]);
+        assert_eq!(outcome.median(), 3.0);
+        assert_eq!(outcome.cold(), 5.0);
+        assert_eq!(outcome.to_json()["best_ms"], 1.0);
+        assert_eq!(outcome.to_json()["runs"], 13);
     }
 }

@@ -12,6 +12,7 @@ mod division_traps;
 mod fast_math;
 pub(crate) mod guard;
 mod half_selects;
+mod lane_reads;
 pub mod libnvvm;
 mod masks;
 #[cfg(feature = "llvm")]

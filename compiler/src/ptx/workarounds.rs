@@ -31,7 +31,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{
-    differences, division_traps, half_selects, masks, negations, reductions, shared_atomics,
+    differences, division_traps, half_selects, lane_reads, masks, negations, reductions,
+    shared_atomics,
 };
 
 /// Replaces the instructions that ptxas compiles badly.
@@ -40,7 +41,7 @@ pub(super) fn apply(ptx: String) -> String {
     let ptx =
         parts_of_floats(results_last(narrow_signs(differences::apply(negations::apply(ptx)))));
     let ptx = half_selects::apply(masks::apply(plain_file_names(ptx)));
-    let ptx = division_traps::combine(ptx);
+    let ptx = lane_reads::merge(division_traps::combine(ptx));
     shared_atomics::apply(reductions::apply(tests_of_divisors(tests_of_extremes(ptx))))
 }
 

@@ -1,0 +1,103 @@
+//! One read of `%laneid` for a whole function.
+//!
+//! Back ends read it where it is used, once on each way there. ptxas makes each read an `S2R`, which takes longer than other
+//! instructions, and does not merge two. The copies of the result need no instruction.
+
+use std::borrow::Cow;
+
+use super::workarounds::instruction;
+
+/// Functions that read it several times read it first, and copy the result.
+pub(super) fn merge(ptx: String) -> String {
+    if !ptx.contains("%laneid") {
+        return ptx;
+    }
+    let mut text = String::with_capacity(ptx.len());
+    let mut rest = ptx.as_str();
+    // Registers belong to a function, which ends with a brace at the start of a line.
+    while !rest.is_empty() {
+        let end = rest.find("\n}").map_or(rest.len(), |at| at + 2);
+        let (function, after) = rest.split_at(end);
+        text += &merged(function);
+        rest = after;
+    }
+    text
+}
+
+/// Everything up to a function's end.
+fn merged(function: &str) -> Cow<'_, str> {
+    let lines: Vec<&str> = function.split_inclusive('\n').collect();
+    let reads = lines.iter().filter(|line| result_of_read(line).is_some()).count();
+    let opening = lines.iter().rposition(|line| line.starts_with('{'));
+    let (2.., Some(opening)) = (reads, opening) else { return function.into() };
+    let is_declaration = |line: &str| {
+        let line = line.trim_start();
+        line.is_empty()
+            || line.starts_with("//")
+            || line.starts_with(".reg")
+            || line.starts_with(".local")
+    };
+    let declarations = lines[opening + 1..].iter().take_while(|line| is_declaration(line)).count();
+    let mut text = lines[..=opening + declarations].concat();
+    text += "\t.reg .b32 \t%lane;\n\tmov.u32 \t%lane, %laneid;\n";
+    for line in &lines[opening + 1 + declarations..] {
+        match result_of_read(line) {
+            Some([indent, result, end]) => {
+                text += &format!("{indent}mov.u32 \t{result}, %lane;{end}")
+            }
+            None => text += line,
+        }
+    }
+    text.into()
+}
+
+/// The register that a line reads `%laneid` to, between its indentation and what follows the instruction.
+fn result_of_read(line: &str) -> Option<[&str; 3]> {
+    let [indent, word, operands, end] = instruction(line)?;
+    let (result, source) = operands.split_once(',')?;
+    (word == "mov.u32" && source.trim() == "%laneid").then(|| [indent, result.trim(), end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge;
+
+    #[test]
+    fn functions_read_the_lane_once() {
+        let ptx = "\
+.visible .entry twice(
+\t.param .u32 twice_param_0
+)
+.maxntid 256, 1, 1
+{
+\t.reg .pred \t%p<2>;
+\t.reg .b32 \t%r<4>;
+
+\t.loc\t1 1 1
+\tld.param.u32 \t%r1, [twice_param_0];
+\t@%p1 bra \t$L__BB0_2;
+\tmov.u32 \t%r2, %laneid; // one
+\tbra.uni \t$L__BB0_3;
+$L__BB0_2:
+\tmov.u32 \t%r3, %laneid;
+$L__BB0_3:
+\tret;
+}
+.visible .entry once()
+{
+\t.reg .b32 \t%r<4>;
+
+\tmov.u32 \t%r1, %laneid;
+\tmov.u32 \t%r2, %warpid;
+\tret;
+}
+";
+        insta::assert_snapshot!(merge(ptx.to_owned()));
+    }
+
+    #[test]
+    fn what_reads_no_lane_stays() {
+        let other = ".func none()\n{\n\t.reg .b32 \t%r<2>;\n\tmov.u32 \t%r1, %tid.x;\n}\n";
+        assert_eq!(merge(other.to_owned()), other);
+    }
+}

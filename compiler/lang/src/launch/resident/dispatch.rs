@@ -5,7 +5,7 @@ use super::plan::{Blocks, Plan};
 use crate::error::{Error, Result};
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
-    BinaryOp, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId, InstKind,
+    BinaryOp, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId, InstKind,
     KernelId, LaunchBounds, Module, Operand, Parameter, Role, Space, Terminator,
 };
 use crate::launch::merge::{Added, NOWHERE};
@@ -128,6 +128,7 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
         block_index: scheduler.function("block_index")?,
         next_index: scheduler.function("next_index")?,
         end_block: scheduler.function("end_block")?,
+        end_block_of_worker: scheduler.function("end_block_of_worker")?,
         end_block_apart: scheduler.function("end_block_apart")?,
         lanes: [scheduler.function("enter_lanes")?, scheduler.function("leave_lanes")?],
         unaligned_lanes: [
@@ -225,6 +226,8 @@ struct Parts {
     block_index: FunctionId,
     next_index: FunctionId,
     end_block: FunctionId,
+    /// For copies that keep barriers.
+    end_block_of_worker: FunctionId,
     /// For kernels whose warps need not wait for each other.
     end_block_apart: FunctionId,
     /// What comes before and after blocks with warp operations that meet.
@@ -239,20 +242,66 @@ struct Parts {
     worker_is_whole: [FunctionId; 2],
 }
 
-/// What a runner calls for a block.
-struct Block<'a> {
+/// The blocks of a grid that a warp runs, and what a runner calls for each.
+struct Share<'a> {
     parts: &'a Parts,
-    /// The address of the block's place in the round, and of its index if that is kept from block to block.
-    place: Operand,
+    /// The lower halves of the first block's number and of the one behind the last, and the distance of two.
+    first: Operand,
+    end: Operand,
+    step: Operand,
+    /// The address of the block's number, and of its index if that is kept from block to block.
+    number: Operand,
     index: Option<Operand>,
     /// The thread, and what is the same for all blocks: their size, the grid, the dynamic shared memory.
     thread: Operand,
     of_grid: [Operand; 3],
     parameters: Vec<Operand>,
+    /// Where to go on after the last.
+    leave: BlockId,
 }
 
-impl Block<'_> {
-    /// Runs the block in a kernel's body or in a copy of it.
+impl Share<'_> {
+    /// Runs the blocks: `run` emits one, and calls what comes after it.
+    fn each(&self, body: &mut BodyBuilder, run: impl FnOnce(&mut BodyBuilder)) {
+        let [begin, next, step_on] = body.blocks("blocks", ["begin", "next", "step"]);
+        let has_one = self.is_before_end(body, self.first.clone());
+        body.branch(has_one, begin, self.leave);
+        body.place(begin);
+        body.store(self.number.clone(), self.first.clone(), NOWHERE);
+        if let Some(index) = self.index.clone() {
+            let of_first = self.computed_index(body);
+            body.store(index, of_first, NOWHERE);
+        }
+        body.jump(next);
+        body.place(next);
+        run(body);
+        let number = body.load(self.number.clone(), &Type::U32, NOWHERE);
+        let number = InstKind::Binary(BinaryOp::Add, number, self.step.clone());
+        let number = body.emit(number, Type::U32, NOWHERE);
+        body.store(self.number.clone(), number.clone(), NOWHERE);
+        let more = self.is_before_end(body, number);
+        body.branch(more, step_on, self.leave);
+        body.place(step_on);
+        if let Some(index) = self.index.clone() {
+            let before = body.load(index.clone(), &Type::DIM3, NOWHERE);
+            let arguments = vec![before, self.of_grid[1].clone(), self.step.clone()];
+            let call = InstKind::Call { function: self.parts.next_index, arguments };
+            let of_next = body.emit(call, Type::DIM3, NOWHERE);
+            body.store(index, of_next, NOWHERE);
+        }
+        body.jump(next);
+    }
+
+    /// Whether a number comes before the end: lower halves may wrap around, but lie close together.
+    fn is_before_end(&self, body: &mut BodyBuilder, number: Operand) -> Operand {
+        let left = InstKind::Binary(BinaryOp::Sub, self.end.clone(), number);
+        let left = body.emit(left, Type::U32, NOWHERE);
+        let left = body.emit(InstKind::Cast(left), Type::I32, NOWHERE);
+        let zero = Operand::Const(Const::Int(Scalar::I32, 0));
+        body.emit(InstKind::Binary(BinaryOp::Gt, left, zero), Type::BOOL, NOWHERE)
+    }
+
+    /// Runs a block in a kernel's body or in a copy of it.
     fn run(&self, body: &mut BodyBuilder, function: FunctionId) {
         if let Some(function) = self.parts.clear_error {
             body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
@@ -268,10 +317,10 @@ impl Block<'_> {
         body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
     }
 
-    /// The block's index, from its place.
+    /// The block's index, from its number.
     fn computed_index(&self, body: &mut BodyBuilder) -> Operand {
-        let place = body.load(self.place.clone(), &Type::U32, NOWHERE);
-        let arguments = vec![place, self.of_grid[1].clone()];
+        let number = body.load(self.number.clone(), &Type::U32, NOWHERE);
+        let arguments = vec![number, self.of_grid[1].clone()];
         let call = InstKind::Call { function: self.parts.block_index, arguments };
         body.emit(call, Type::DIM3, NOWHERE)
     }
@@ -294,31 +343,29 @@ fn runner(
         body.emit(InstKind::Call { function, arguments: vec![] }, ty, NOWHERE)
     };
     let parameters_of_kernel = load_parameters(&mut body, layouts, id, &buffer);
-    let at = body.slot("place", Type::U32);
-    let index = plan.keeps_index[id.index()].then(|| body.slot("index", Type::DIM3));
-    let block = Block {
+    let [leave] = body.blocks("grid", ["leave"]);
+    let share = Share {
         parts,
-        place: at.clone(),
-        index: index.clone(),
+        first,
+        end,
+        step,
+        number: body.slot("number", Type::U32),
+        index: plan.keeps_index[id.index()].then(|| body.slot("index", Type::DIM3)),
         thread,
-        of_grid: [size, grid.clone(), extra],
+        of_grid: [size, grid, extra],
         parameters: parameters_of_kernel,
+        leave,
     };
-    let [begin, next, work, gone, done, step_on, leave] =
-        body.blocks("blocks", ["begin", "next", "work", "gone", "done", "step", "leave"]);
-    let is_before_end = |body: &mut BodyBuilder, place| {
-        body.emit(InstKind::Binary(BinaryOp::Lt, place, end.clone()), Type::BOOL, NOWHERE)
+    let closes = Operand::Const(Const::Bool(plan.flags[id.index()] & super::plan::DEFAULTS != 0));
+    let end_block = |body: &mut BodyBuilder, is_worker: bool| {
+        let (function, arguments) = match (is_worker, plan.apart[id.index()]) {
+            (true, _) => (parts.end_block_of_worker, vec![closes.clone()]),
+            (false, true) => (parts.end_block_apart, vec![]),
+            (false, false) => (parts.end_block, vec![closes.clone()]),
+        };
+        body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
     };
-    let has_one = is_before_end(&mut body, first.clone());
-    body.branch(has_one, begin, leave);
-    body.place(begin);
-    body.store(at.clone(), first, NOWHERE);
-    if let Some(index) = index.clone() {
-        let of_first = block.computed_index(&mut body);
-        body.store(index, of_first, NOWHERE);
-    }
-    body.jump(next);
-    body.place(next);
+    // Asked once for all blocks, and each answer has its own loop.
     if let Some(copy) = kernel.whole {
         let fills_worker = plan.fills_worker[id.index()];
         let [any, aligned] = if fills_worker { parts.worker_is_whole } else { parts.warp_is_whole };
@@ -327,8 +374,10 @@ fn runner(
         let [whole, part] = body.blocks("warp", ["whole", "part"]);
         body.branch(is_whole, whole, part);
         body.place(whole);
-        block.run(&mut body, copy);
-        body.jump(done);
+        share.each(&mut body, |body| {
+            share.run(body, copy);
+            end_block(body, fills_worker);
+        });
         body.place(part);
     }
     let around = match plan.meets[id.index()] {
@@ -336,41 +385,21 @@ fn runner(
         Blocks::Unaligned => Some(parts.unaligned_lanes),
         Blocks::All => Some(parts.lanes),
     };
-    if let Some([function, _]) = around {
-        call(&mut body, function, Type::Unit);
-    }
-    body.branch(active, work, gone);
-    body.place(work);
-    block.run(&mut body, kernel.body);
-    body.jump(gone);
-    body.place(gone);
-    if let Some([_, function]) = around {
-        call(&mut body, function, Type::Unit);
-    }
-    body.jump(done);
-    body.place(done);
-    let closes = plan.flags[id.index()] & super::plan::DEFAULTS != 0;
-    let (function, arguments) = if plan.apart[id.index()] {
-        (parts.end_block_apart, vec![])
-    } else {
-        (parts.end_block, vec![Operand::Const(Const::Bool(closes))])
-    };
-    body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
-    let place = body.load(at.clone(), &Type::U32, NOWHERE);
-    let place = InstKind::Binary(BinaryOp::Add, place, step.clone());
-    let place = body.emit(place, Type::U32, NOWHERE);
-    body.store(at, place.clone(), NOWHERE);
-    let more = is_before_end(&mut body, place);
-    body.branch(more, step_on, leave);
-    body.place(step_on);
-    if let Some(index) = index {
-        let before = body.load(index.clone(), &Type::DIM3, NOWHERE);
-        let arguments = vec![before, grid, step];
-        let call = InstKind::Call { function: parts.next_index, arguments };
-        let of_next = body.emit(call, Type::DIM3, NOWHERE);
-        body.store(index, of_next, NOWHERE);
-    }
-    body.jump(next);
+    share.each(&mut body, |body| {
+        let [work, gone] = body.blocks("threads", ["work", "gone"]);
+        if let Some([function, _]) = around {
+            call(body, function, Type::Unit);
+        }
+        body.branch(active, work, gone);
+        body.place(work);
+        share.run(body, kernel.body);
+        body.jump(gone);
+        body.place(gone);
+        if let Some([_, function]) = around {
+            call(body, function, Type::Unit);
+        }
+        end_block(body, false);
+    });
     body.place(leave);
     body.terminate(Terminator::Return(None));
     body.finish(Signature {

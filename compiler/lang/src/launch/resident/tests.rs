@@ -120,6 +120,7 @@ fn blocks_as_large_as_a_worker_run_copies_that_keep_barriers() {
     );
     let of_worker = ["gridlet.run.fills", "gridlet.run.sometimes", "gridlet.run.root"];
     assert_eq!(callers(&module, "worker_is_whole"), of_worker);
+    assert_eq!(callers(&module, "end_block_of_worker"), of_worker);
     assert_eq!(callers(&module, "worker_is_whole_and_aligned"), [] as [&str; 0]);
     let of_warp = ["gridlet.run.smaller", "gridlet.run.without"];
     assert_eq!(callers(&module, "warp_is_whole"), of_warp);

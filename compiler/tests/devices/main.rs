@@ -7,6 +7,5 @@ mod edge_values;
 mod fast_math;
 mod gpu;
 mod language;
-mod many_blocks;
 mod modules;
 mod settings;

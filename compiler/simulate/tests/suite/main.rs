@@ -4,6 +4,7 @@
 
 mod corpus;
 mod failures;
+mod indices;
 mod lanes;
 mod resident;
 mod waits;

@@ -125,6 +125,7 @@ fn add_root(module: &mut Module, plan: &Plan) -> GlobalId {
 fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Added) -> Result<()> {
     let id = scheduler.function("run")?;
     let parts = Parts {
+        is_before: scheduler.function("is_before")?,
         block_index: scheduler.function("block_index")?,
         next_index: scheduler.function("next_index")?,
         end_block: scheduler.function("end_block")?,
@@ -222,6 +223,8 @@ fn load_parameters(
 }
 
 struct Parts {
+    /// Whether a block comes before another, by their numbers.
+    is_before: FunctionId,
     /// The index of a block, and that of the next one from it.
     block_index: FunctionId,
     next_index: FunctionId,
@@ -292,13 +295,11 @@ impl Share<'_> {
         body.jump(next);
     }
 
-    /// Whether a number comes before the end: lower halves may wrap around, but lie close together.
+    /// Whether there is a block with this number.
     fn is_before_end(&self, body: &mut BodyBuilder, number: Operand) -> Operand {
-        let left = InstKind::Binary(BinaryOp::Sub, self.end.clone(), number);
-        let left = body.emit(left, Type::U32, NOWHERE);
-        let left = body.emit(InstKind::Cast(left), Type::I32, NOWHERE);
-        let zero = Operand::Const(Const::Int(Scalar::I32, 0));
-        body.emit(InstKind::Binary(BinaryOp::Gt, left, zero), Type::BOOL, NOWHERE)
+        let arguments = vec![number, self.end.clone()];
+        let call = InstKind::Call { function: self.parts.is_before, arguments };
+        body.emit(call, Type::BOOL, NOWHERE)
     }
 
     /// Runs a block in a kernel's body or in a copy of it.

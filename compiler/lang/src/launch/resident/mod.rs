@@ -103,6 +103,7 @@ const SCHEDULER: &str = concat!(
     include_str!("scheduler/records.grid"),
     include_str!("scheduler/ring.grid"),
     include_str!("scheduler/work.grid"),
+    include_str!("scheduler/indices.grid"),
     include_str!("scheduler/account.grid"),
     include_str!("scheduler/shortcuts.grid"),
     include_str!("scheduler/standby.grid"),

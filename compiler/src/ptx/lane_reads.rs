@@ -39,11 +39,12 @@ fn merged(function: &str) -> Cow<'_, str> {
     };
     let declarations = lines[opening + 1..].iter().take_while(|line| is_declaration(line)).count();
     let mut text = lines[..=opening + declarations].concat();
-    text += "\t.reg .b32 \t%lane;\n\tmov.u32 \t%lane, %laneid;\n";
+    // Assembly has registers of its own, which have other names.
+    text += "\t.reg .b32 \t%gridlet_lane;\n\tmov.u32 \t%gridlet_lane, %laneid;\n";
     for line in &lines[opening + 1 + declarations..] {
         match result_of_read(line) {
             Some([indent, result, end]) => {
-                text += &format!("{indent}mov.u32 \t{result}, %lane;{end}")
+                text += &format!("{indent}mov.u32 \t{result}, %gridlet_lane;{end}")
             }
             None => text += line,
         }

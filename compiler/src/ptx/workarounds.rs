@@ -37,6 +37,7 @@ use super::{
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
+    let ptx = braces_of_assembly(ptx);
     // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
     let ptx =
         parts_of_floats(results_last(narrow_signs(differences::apply(negations::apply(ptx)))));
@@ -58,6 +59,26 @@ pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
 pub(super) fn is_no_instruction(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with("//") || line.starts_with(".loc")
+}
+
+/// Indents the braces of assembly: one at the start of a line begins or ends a function, for all that follows.
+fn braces_of_assembly(ptx: String) -> String {
+    const BEGIN: &str = "// begin inline asm";
+    if !ptx.contains(BEGIN) {
+        return ptx;
+    }
+    let mut text = String::with_capacity(ptx.len());
+    let mut is_assembly = false;
+    for line in ptx.split_inclusive('\n') {
+        match line.trim() {
+            BEGIN => is_assembly = true,
+            "// end inline asm" => is_assembly = false,
+            _ if is_assembly && line.starts_with(['{', '}']) => text.push('\t'),
+            _ => {}
+        }
+        text += line;
+    }
+    text
 }
 
 /// Gives files of the source names that ptxas can read: to it, a quote ends the name, also behind a backslash.
@@ -370,6 +391,30 @@ $L__BB0_2:
 }
 {
 \tsetp.eq.s16 \t%p1, %rs2, 8;
+}
+";
+        insta::assert_snapshot!(apply(ptx.to_owned()));
+    }
+
+    #[test]
+    fn braces_of_assembly_end_no_function() {
+        let ptx = "\
+.entry k()
+{
+\tatom.global.add.u32 \t%r1, [%rd1], 1;
+\t// begin inline asm
+\t{
+\tmov.u32 %r2, %laneid;
+}
+
+\t// end inline asm
+\t// begin inline asm
+{
+\tmov.u32 %r3, %laneid;
+}
+\t// end inline asm
+\tst.global.u32 \t[%rd1+16], %r1;
+\tret;
 }
 ";
         insta::assert_snapshot!(apply(ptx.to_owned()));

@@ -83,7 +83,7 @@ fn nothing_in_the_scheduler_is_unordered() {
     let mut found = vec![];
     for case in cases() {
         let nested = Nested::of(case.checked);
-        for seed in 0..3 {
+        for seed in 0..8 {
             let tick = [1, 100, u64::MAX][seed as usize % 3];
             let options =
                 Options { races: true, tick, max_steps: 1_000_000, ..Options::seed(seed) };

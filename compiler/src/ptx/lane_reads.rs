@@ -5,23 +5,14 @@
 
 use std::borrow::Cow;
 
-use super::workarounds::instruction;
+use super::workarounds::{functions, instruction};
 
 /// Functions that read it several times read it first, and copy the result.
 pub(super) fn merge(ptx: String) -> String {
     if !ptx.contains("%laneid") {
         return ptx;
     }
-    let mut text = String::with_capacity(ptx.len());
-    let mut rest = ptx.as_str();
-    // Registers belong to a function, which ends with a brace at the start of a line.
-    while !rest.is_empty() {
-        let end = rest.find("\n}").map_or(rest.len(), |at| at + 2);
-        let (function, after) = rest.split_at(end);
-        text += &merged(function);
-        rest = after;
-    }
-    text
+    functions(&ptx).map(merged).collect()
 }
 
 /// Everything up to a function's end.

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::workarounds::functions;
+
 /// The operations that `red` has (PTX ISA, "red").
 const OPERATIONS: [&str; 6] = [".add.", ".min.", ".max.", ".and.", ".or.", ".xor."];
 
@@ -14,16 +16,11 @@ pub(super) fn apply(ptx: String) -> String {
         return ptx;
     }
     let mut text = String::with_capacity(ptx.len());
-    let mut rest = ptx.as_str();
-    // Registers belong to a function, which ends with a brace at the start of a line.
-    while !rest.is_empty() {
-        let end = rest.find("\n}").map_or(rest.len(), |at| at + 2);
-        let (function, after) = rest.split_at(end);
+    for function in functions(&ptx) {
         let registers = registers(function);
         for line in function.split_inclusive('\n') {
             text += &reduction(line, &registers).map_or(Cow::Borrowed(line), Cow::Owned);
         }
-        rest = after;
     }
     text
 }

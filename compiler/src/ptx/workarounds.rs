@@ -55,6 +55,17 @@ pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
     Some([indent, word, operands, end])
 }
 
+/// The text in parts that end where a function does, with a brace at the start of a line: registers belong to a function.
+pub(super) fn functions(ptx: &str) -> impl Iterator<Item = &str> {
+    let mut rest = ptx;
+    std::iter::from_fn(move || {
+        let end = rest.find("\n}").map_or(rest.len(), |at| at + 2);
+        let (function, after) = rest.split_at(end);
+        rest = after;
+        (!function.is_empty()).then_some(function)
+    })
+}
+
 /// Whether a line is empty, a comment or the place of the next instruction in the source.
 pub(super) fn is_no_instruction(line: &str) -> bool {
     let line = line.trim_start();

@@ -108,28 +108,30 @@ impl Case {
     }
 }
 
-/// Calls `each` for every program, on two threads, each with its own state from `start`, and
-/// returns the results in the order of the programs.
-fn on_all<S>(
-    cases: &[Case],
+/// Calls `each` for every item, on so many threads, each with its own state from `start`, and
+/// returns the results in the order of the items.
+fn on_all<T: Sync, S, R: Send>(
+    items: &[T],
+    threads: usize,
     start: impl Fn() -> S + Sync,
-    each: impl Fn(&S, &Case) -> String + Sync,
-) -> String {
+    each: impl Fn(&S, &T) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {
         let own = start();
-        let mut said = vec![];
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            said.push((&case.name, each(&own, case)));
+        let mut results = vec![];
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { return results };
+            results.push((at, each(&own, item)));
         }
-        said
     };
-    let mut said = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+    let mut results = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect::<Vec<_>>()
     });
-    said.sort();
-    said.into_iter().map(|(_, text)| text).collect()
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// A set of options for the CPU device, and the orders in which programs run with it.
@@ -176,7 +178,8 @@ fn run_on_cpu(devices: &[Vec<Device>], case: &Case) -> String {
 #[test]
 fn programs_pass_on_the_cpu() {
     // A device's findings cover everything that runs on it, so each thread has its own devices.
-    let wrong = on_all(&cases(), cpu_devices, |devices, case| run_on_cpu(devices, case));
+    let wrong = on_all(&cases(), 2, cpu_devices, |devices, case| run_on_cpu(devices, case));
+    let wrong = wrong.concat();
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
@@ -184,7 +187,6 @@ fn programs_pass_on_the_cpu() {
 fn programs_pass_on_a_gpu() {
     let Some((device, arch)) = gpu_or_skip("corpus") else { return };
     device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
-    let session = Session::new();
     let cases = cases();
     let of_case = |case| LaunchStrategy::ALL.map(|strategy| (case, strategy));
     // A program in which nothing launches or is launched is the same with both strategies.
@@ -195,15 +197,20 @@ fn programs_pass_on_a_gpu() {
     let runs: Vec<_> = cases.iter().flat_map(of_case).filter(differs).collect();
     let started = std::time::Instant::now();
     let first = std::env::var(FROM_VARIABLE).map_or(0, |text| text.parse().unwrap());
-    for (at, (case, strategy)) in runs.iter().enumerate().skip(first) {
+    // Compiling takes most of the time, so it has all cores.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runs = &runs[first.min(runs.len())..];
+    let artifacts = on_all(runs, cores, Session::new, |session, (case, strategy)| {
+        let options = BuildOptions::for_arch(arch).with_launch((*strategy).into());
+        artifact::build(session, &case.checked, &[arch], &options).unwrap()
+    });
+    for (at, ((case, strategy), artifact)) in (first..).zip(runs.iter().zip(&artifacts)) {
         if case.name == "heap_exhausted.grid"
             && under_memcheck(&case.name, "its own `malloc` gives memory where there is none")
         {
             continue;
         }
-        let options = BuildOptions::for_arch(arch).with_launch((*strategy).into());
-        let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
-        let Err(error) = case.run(&device, &artifact) else { continue };
+        let Err(error) = case.run(&device, artifact) else { continue };
         // After a fault this process cannot use the GPU any more, so another process continues with
         // the remaining programs.
         let rest = Command::new(std::env::current_exe().unwrap())

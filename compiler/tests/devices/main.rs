@@ -7,5 +7,6 @@ mod edge_values;
 mod fast_math;
 mod gpu;
 mod language;
+mod many_blocks;
 mod modules;
 mod settings;

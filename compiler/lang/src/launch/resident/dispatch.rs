@@ -39,6 +39,12 @@ pub(super) fn generate(
     let has_scopes = Operand::Const(Const::Bool(plan.has_scopes));
     body.terminate(Terminator::Return(Some(has_scopes)));
     replace(module, scheduler.function("has_scopes")?, body)?;
+    let mut body = BodyBuilder::new();
+    let kernels = (0..layouts.kernels.len() as u32).map(KernelId);
+    let parted: Vec<KernelId> = kernels.filter(|kernel| plan.runs_in_parts(*kernel)).collect();
+    let has_parts = Operand::Const(Const::Bool(!parted.is_empty()));
+    body.terminate(Terminator::Return(Some(has_parts)));
+    replace(module, scheduler.function("has_parts")?, body)?;
     let root = add_root(module, plan);
     let mut body = BodyBuilder::new();
     let bytes = Type::pointer_mut(Type::Scalar(Scalar::U8));
@@ -46,6 +52,7 @@ pub(super) fn generate(
     body.terminate(Terminator::Return(Some(address)));
     replace(module, scheduler.function("root_parameters")?, body)?;
     add_run(module, layouts, plan, scheduler)?;
+    add_run_parts(module, layouts, plan, scheduler, &parted)?;
     add_run_packed(module, layouts, plan, scheduler)?;
     complete_entry(module, plan, scheduler.kernel("enter")?, root)
 }
@@ -161,6 +168,69 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
         body.place(this);
         let kind = InstKind::Call { function, arguments: arguments.clone() };
         body.emit(kind, Type::Unit, NOWHERE);
+        body.terminate(Terminator::Return(None));
+        body.place(next);
+    }
+    body.terminate(Terminator::Return(None));
+    replace(module, id, body)
+}
+
+/// `run_parts`: runs a block of one of the `kernels`, 32 threads at a time.
+fn add_run_parts(
+    module: &mut Module,
+    layouts: &Layouts,
+    plan: &Plan,
+    scheduler: &Added,
+    kernels: &[KernelId],
+) -> Result<()> {
+    let id = scheduler.function("run_parts")?;
+    let [has_thread, thread_of, end_block] =
+        ["has_thread", "thread_of", "end_block_apart"].map(|name| scheduler.function(name));
+    let (has_thread, thread_of, end_block) = (has_thread?, thread_of?, end_block?);
+    let clear_error = plan.keeps_errors.then(|| scheduler.function("clear_error")).transpose()?;
+    let [which, buffer, index, size, grid, parts] = [0, 1, 2, 3, 4, 5].map(Operand::Parameter);
+    let mut body = BodyBuilder::new();
+    let number = body.slot("part", Type::U32);
+    for &kernel in kernels {
+        let is = InstKind::Binary(BinaryOp::Eq, which.clone(), word(kernel.0));
+        let is = body.emit(is, Type::BOOL, NOWHERE);
+        let [this, next] = body.blocks("kernel", ["this", "next"]);
+        let [part, work, gone, end] = body.blocks("parts", ["part", "work", "gone", "end"]);
+        body.branch(is, this, next);
+        body.place(this);
+        let parameters = load_parameters(&mut body, layouts, kernel, &buffer);
+        body.store(number.clone(), word(0), NOWHERE);
+        body.jump(part);
+        body.place(part);
+        let at = body.load(number.clone(), &Type::U32, NOWHERE);
+        let arguments = vec![at.clone(), size.clone()];
+        let kind = InstKind::Call { function: has_thread, arguments: arguments.clone() };
+        let is_active = body.emit(kind, Type::BOOL, NOWHERE);
+        body.branch(is_active, work, gone);
+        body.place(work);
+        if let Some(function) = clear_error {
+            body.emit(InstKind::Call { function, arguments: vec![] }, Type::Unit, NOWHERE);
+        }
+        let kind = InstKind::Call { function: thread_of, arguments };
+        let thread = body.emit(kind, Type::DIM3, NOWHERE);
+        // The kernel has no dynamic shared memory.
+        let no_memory = Operand::Const(Const::Zero(Type::pointer_mut(Type::Scalar(Scalar::U8))));
+        let geometry = vec![thread, index.clone(), size.clone(), grid.clone(), no_memory];
+        let mut arguments = vec![body.emit(InstKind::Aggregate(geometry), Type::GEOMETRY, NOWHERE)];
+        arguments.extend(parameters);
+        let function = module.kernel(kernel).body;
+        body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
+        body.jump(gone);
+        body.place(gone);
+        let kind = InstKind::Call { function: end_block, arguments: vec![] };
+        body.emit(kind, Type::Unit, NOWHERE);
+        let at = body.load(number.clone(), &Type::U32, NOWHERE);
+        let at = body.emit(InstKind::Binary(BinaryOp::Add, at, word(1)), Type::U32, NOWHERE);
+        body.store(number.clone(), at.clone(), NOWHERE);
+        let kind = InstKind::Binary(BinaryOp::Lt, at, parts.clone());
+        let more = body.emit(kind, Type::BOOL, NOWHERE);
+        body.branch(more, part, end);
+        body.place(end);
         body.terminate(Terminator::Return(None));
         body.place(next);
     }

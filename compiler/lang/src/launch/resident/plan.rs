@@ -6,11 +6,11 @@ use gridlet_artifact::manifest::Resident;
 
 use crate::builtins::Builtin;
 use crate::error::{Error, Result};
-use crate::ir::graph::{self, CallGraph};
+use crate::ir::graph::{self, CallGraph, Waits};
 use crate::ir::uniform::{EarlyReturns, returns_before};
 use crate::ir::{
-    Const, Function, FunctionId, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space,
-    Stream,
+    Const, Function, FunctionId, GlobalId, InstKind, Kernel, KernelId, Launch, Module, Operand,
+    Space, Stream,
 };
 use crate::launch::{fill, uses};
 use crate::layout::Layouts;
@@ -81,6 +81,10 @@ const BARRIERS: u32 = 8;
 const RETURNS_EARLY: u32 = 16;
 const APART: u32 = 32;
 const LAUNCHES: u32 = 64;
+pub(super) const IN_PARTS: u32 = 128;
+
+/// The most instructions of a kernel with its functions that are worth another copy of them.
+const MOST_SHORT: usize = 400;
 
 impl Plan {
     /// Plans for a module whose launches are symbolic.
@@ -99,10 +103,13 @@ impl Plan {
         let mut shared_bytes = 0;
         // By kernel that is launched, the largest block of a constant size.
         let mut largest = vec![None; module.kernels.len()];
+        // And whether its grids need not wait for each other.
+        let mut may_pile_up = vec![false; module.kernels.len()];
         for_each_launch(module, |function, launch| {
             let kernel = launch.kernel.index();
             let block = constant_product(function, &launch.block);
             largest[kernel] = largest[kernel].max(Some(block.unwrap_or(0)));
+            may_pile_up[kernel] |= launch.stream == Stream::FireAndForget;
             let block = block.unwrap_or(u64::from(threads[kernel]));
             max_block_threads = max_block_threads.max(block.min(MAX_THREADS.into()) as u32);
             let extra = match constant(function, &launch.shared) {
@@ -142,14 +149,20 @@ impl Plan {
         for (flags, _) in flags.iter_mut().zip(&apart).filter(|(_, apart)| **apart) {
             *flags |= APART;
         }
+        let loops = graph::has_loops(module);
+        let is_short = is_short(module, &loops);
+        for (at, flags) in flags.iter_mut().enumerate() {
+            let has_parts =
+                largest[at].is_some_and(|size| size == 0 || size > 32) && threads[at] > 32;
+            if nests[at] && may_pile_up[at] && apart[at] && is_short[at] && has_parts {
+                *flags |= IN_PARTS;
+            }
+        }
         Ok(Plan {
             apart,
             meets: meets(module, &early_in_warps),
             early_in_warps,
-            keeps_index: graph::has_loops(module)
-                .into_iter()
-                .map(|loops| has_scopes || !loops)
-                .collect(),
+            keeps_index: loops.into_iter().map(|loops| has_scopes || !loops).collect(),
             has_scopes,
             fills_worker,
             flags,
@@ -176,6 +189,11 @@ impl Plan {
         resident.max_block_threads = self.max_block_threads;
         resident.shared_bytes = self.shared_bytes;
         resident
+    }
+
+    /// Whether a warp may run a kernel's blocks in parts: see [`is_short`].
+    pub(super) fn runs_in_parts(&self, kernel: KernelId) -> bool {
+        self.flags.get(kernel.index()).is_some_and(|flags| flags & IN_PARTS != 0)
     }
 
     /// Whether the resident kernel runs a kernel.
@@ -330,6 +348,34 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
 fn apart(module: &Module, flags: &[u32]) -> Vec<bool> {
     let joins = flags.iter().map(|flags| flags & (BARRIERS | DEFAULTS) != 0);
     joins.zip(uses_shared(module)).map(|(joins, shares)| !joins && !shares).collect()
+}
+
+/// By kernel, whether its code is so short that a warp takes longer to find out about a grid than to run a part of a block: it has no
+/// loops. So no thread waits for another either, and the warps of a block may run one after another.
+fn is_short(module: &Module, loops: &[bool]) -> Vec<bool> {
+    let calls = CallGraph::of(module);
+    let recursive = calls.recursive();
+    let is_unknown = |kind: &InstKind| matches!(kind, InstKind::CallExtern { .. });
+    let may_be_long = calls.may_reach(|id| {
+        let mut kinds = module.function(id).instructions.iter().map(|inst| &inst.kind);
+        recursive[id.index()] || kinds.any(is_unknown)
+    });
+    let of_kernel = |((kernel, loops), waits): ((&Kernel, &bool), Waits)| {
+        if *loops || may_be_long[kernel.body.index()] || waits.block || waits.warp {
+            return false;
+        }
+        let mut starts = vec![false; module.functions.len()];
+        starts[kernel.body.index()] = true;
+        let functions = module.functions.iter().zip(calls.reached_from(&starts));
+        let lengths = functions.map(
+            |(function, is_reached)| {
+                if is_reached { function.instructions.len() } else { 0 }
+            },
+        );
+        lengths.sum::<usize>() <= MOST_SHORT
+    };
+    let kernels = module.kernels.iter().zip(loops);
+    kernels.zip(graph::waits(module)).map(of_kernel).collect()
 }
 
 /// By kernel, whether it uses shared memory, static or dynamic.

@@ -1,6 +1,6 @@
 //! Which operations of a program become which functions of the scheduler.
 
-use super::plan::{CAN_PACK, Plan, takes_mask};
+use super::plan::{CAN_PACK, IN_PARTS, Plan, takes_mask};
 use crate::arch::CudaArch;
 use crate::builtins::Builtin;
 use crate::ir::print::print;
@@ -280,6 +280,50 @@ fn kernels_are_packed_if_no_thread_needs_the_block() {
         "memset_async(p as *mut u8, 0, 4, default);",
     ] {
         assert!(!can_pack(alone), "{alone}");
+    }
+}
+
+/// Whether one warp may run all of a block of a kernel that is launched so.
+fn runs_in_parts(child: &str, launch: &str) -> bool {
+    let source = format!(
+        "extern fn foreign(p: *mut u32);
+         fn again(p: *mut u32, n: u32) {{ if n != 0 {{ again(p, n - 1); }} *p = n; }}
+         fn short(p: *mut u32) {{ atomic_add(p, 1); }}
+         kernel other(p: *mut u32) {{ *p = 1; }}
+         kernel child(p: *mut u32, n: u32) {{ {child} }}
+         kernel root(p: *mut u32, n: u32) {{ launch child<<<{launch}>>>(p, n); }}"
+    );
+    let module = check(SourceMap::single("test.grid", source)).unwrap().module;
+    let plan = Plan::of(&module, &compute_layouts(&module).unwrap()).unwrap();
+    plan.flags[1] & IN_PARTS != 0
+}
+
+#[test]
+fn a_warp_runs_all_of_a_block_if_that_is_short_and_no_warp_waits_for_another() {
+    let alone = "1, 64, stream = fire_and_forget";
+    for short in [
+        "*p = 1;",
+        "if thread_idx.x < n { short(p); }",
+        "launch other<<<1, 1, stream = fire_and_forget>>>(p);",
+    ] {
+        assert!(runs_in_parts(short, alone), "{short}");
+    }
+    for long in [
+        "for i in 0..n { p[i] = 1; }",
+        "while atomic_load(p, relaxed) == 0 {}",
+        "again(p, n);",
+        "foreign(p);",
+        "sync_threads();",
+        "*p = ballot(0xffff_ffff, true);",
+        "shared x: u32; x = 1; *p = x;",
+        "launch other<<<1, 1>>>(p);",
+    ] {
+        assert!(!runs_in_parts(long, alone), "{long}");
+    }
+    assert!(runs_in_parts("*p = 1;", "n, n, stream = fire_and_forget"));
+    // Other grids do not pile up, or have one warp.
+    for other in ["1, 64", "1, 64, stream = tail", "1, 32, stream = fire_and_forget"] {
+        assert!(!runs_in_parts("*p = 1;", other), "{other}");
     }
 }
 

@@ -60,6 +60,47 @@ kernel root(counts: *mut u32, early: *mut u32, nodes: u32) {
 }
 ";
 
+/// Grids of one to three blocks of several warps, whose threads add up their numbers. A block has one, two or three dimensions.
+const PARTS: &str = "
+kernel leaf(ran: *mut u32) { atomic_add(ran, 1); }
+#[launch_bounds(96)]
+kernel node(counts: *mut u32, number: u32) {
+    let in_plane = thread_idx.y * block_dim.x + thread_idx.x;
+    let thread = thread_idx.z * block_dim.x * block_dim.y + in_plane;
+    let threads = block_dim.x * block_dim.y * block_dim.z;
+    let ran = counts + number;
+    atomic_add(ran, 1 + block_idx.x * threads + thread);
+    if thread == threads - 1 && number % 4 == 0 {
+        launch leaf<<<1, 1, stream = fire_and_forget>>>(ran);
+    }
+}
+kernel root(counts: *mut u32, early: *mut u32, nodes: u32) {
+    for i in 0..nodes {
+        let mut shape = dim3(65 + i % 31, 1, 1);
+        if i % 3 == 1 { shape = dim3(7, 10, 1); }
+        if i % 3 == 2 { shape = dim3(5, 5, 3); }
+        launch node<<<1 + i % 3, shape, stream = fire_and_forget>>>(counts, i);
+    }
+}
+";
+
+/// What its threads add up to.
+fn sum_of_parts(number: u32) -> u32 {
+    let of_block = [65 + number % 31, 70, 75][number as usize % 3];
+    let threads = of_block * (1 + number % 3);
+    let leaves = if number.is_multiple_of(4) { 1 + number % 3 } else { 0 };
+    threads * (threads + 1) / 2 + leaves
+}
+
+#[test]
+fn warps_that_run_all_of_a_block_run_each_thread_once() {
+    check(PARTS, sum_of_parts);
+    // With scopes.
+    let ordered =
+        PARTS.replace("leaf<<<1, 1, stream = fire_and_forget>>>", "leaf<<<1, 1, stream = tail>>>");
+    check(&ordered, sum_of_parts);
+}
+
 #[test]
 fn grids_of_a_list_are_complete_when_all_that_they_launched_is() {
     check(NODES, threads);

@@ -32,19 +32,18 @@ pub(super) fn generate(
         let body = table(module, name, values);
         replace(module, id, body)?;
     }
-    let mut body = BodyBuilder::new();
-    body.terminate(Terminator::Return(Some(word(plan.record_bytes))));
-    replace(module, scheduler.function("record_bytes")?, body)?;
-    let mut body = BodyBuilder::new();
-    let has_scopes = Operand::Const(Const::Bool(plan.has_scopes));
-    body.terminate(Terminator::Return(Some(has_scopes)));
-    replace(module, scheduler.function("has_scopes")?, body)?;
-    let mut body = BodyBuilder::new();
     let kernels = (0..layouts.kernels.len() as u32).map(KernelId);
     let parted: Vec<KernelId> = kernels.filter(|kernel| plan.runs_in_parts(*kernel)).collect();
-    let has_parts = Operand::Const(Const::Bool(!parted.is_empty()));
-    body.terminate(Terminator::Return(Some(has_parts)));
-    replace(module, scheduler.function("has_parts")?, body)?;
+    let constants = [
+        ("record_bytes", word(plan.record_bytes)),
+        ("has_scopes", Operand::Const(Const::Bool(plan.has_scopes))),
+        ("has_parts", Operand::Const(Const::Bool(!parted.is_empty()))),
+    ];
+    for (name, value) in constants {
+        let mut body = BodyBuilder::new();
+        body.terminate(Terminator::Return(Some(value)));
+        replace(module, scheduler.function(name)?, body)?;
+    }
     let root = add_root(module, plan);
     let mut body = BodyBuilder::new();
     let bytes = Type::pointer_mut(Type::Scalar(Scalar::U8));

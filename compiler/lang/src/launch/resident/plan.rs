@@ -6,11 +6,11 @@ use gridlet_artifact::manifest::Resident;
 
 use crate::builtins::Builtin;
 use crate::error::{Error, Result};
-use crate::ir::graph::{self, CallGraph, Waits};
+use crate::ir::graph::{self, CallGraph};
 use crate::ir::uniform::{EarlyReturns, returns_before};
 use crate::ir::{
-    Const, Function, FunctionId, GlobalId, InstKind, Kernel, KernelId, Launch, Module, Operand,
-    Space, Stream,
+    Const, Function, FunctionId, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space,
+    Stream,
 };
 use crate::launch::{fill, uses};
 use crate::layout::Layouts;
@@ -83,7 +83,7 @@ const APART: u32 = 32;
 const LAUNCHES: u32 = 64;
 pub(super) const IN_PARTS: u32 = 128;
 
-/// The most instructions of a kernel with its functions that are worth another copy of them.
+/// The most instructions of a kernel, with those of the functions that it calls, that are worth another copy of them.
 const MOST_SHORT: usize = 400;
 
 impl Plan {
@@ -351,7 +351,8 @@ fn apart(module: &Module, flags: &[u32]) -> Vec<bool> {
 }
 
 /// By kernel, whether its code is so short that a warp takes longer to find out about a grid than to run a part of a block: it has no
-/// loops. So no thread waits for another either, and the warps of a block may run one after another.
+/// loops and no warp operations. Without loops no thread waits for another, so without barriers the warps of a block may run one after
+/// another.
 fn is_short(module: &Module, loops: &[bool]) -> Vec<bool> {
     let calls = CallGraph::of(module);
     let recursive = calls.recursive();
@@ -360,22 +361,23 @@ fn is_short(module: &Module, loops: &[bool]) -> Vec<bool> {
         let mut kinds = module.function(id).instructions.iter().map(|inst| &inst.kind);
         recursive[id.index()] || kinds.any(is_unknown)
     });
-    let of_kernel = |((kernel, loops), waits): ((&Kernel, &bool), Waits)| {
-        if *loops || may_be_long[kernel.body.index()] || waits.block || waits.warp {
-            return false;
-        }
-        let mut starts = vec![false; module.functions.len()];
-        starts[kernel.body.index()] = true;
-        let functions = module.functions.iter().zip(calls.reached_from(&starts));
-        let lengths = functions.map(
-            |(function, is_reached)| {
-                if is_reached { function.instructions.len() } else { 0 }
-            },
-        );
-        lengths.sum::<usize>() <= MOST_SHORT
-    };
-    let kernels = module.kernels.iter().zip(loops);
-    kernels.zip(graph::waits(module)).map(of_kernel).collect()
+    // With those of the functions that it calls, as if they were in their places.
+    let mut instructions = vec![0_usize; module.functions.len()];
+    for at in calls.callees_first() {
+        let function = &module.functions[at];
+        let called = function.instructions.iter().filter_map(|inst| match &inst.kind {
+            InstKind::Call { function, .. } => Some(instructions[function.index()]),
+            _ => None,
+        });
+        instructions[at] = called.fold(function.instructions.len(), usize::saturating_add);
+    }
+    let kernels = module.kernels.iter().zip(loops).zip(graph::waits(module));
+    kernels
+        .map(|((kernel, loops), waits)| {
+            let body = kernel.body.index();
+            !loops && !waits.warp && !may_be_long[body] && instructions[body] <= MOST_SHORT
+        })
+        .collect()
 }
 
 /// By kernel, whether it uses shared memory, static or dynamic.

@@ -2,27 +2,21 @@
 
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
-    AWAIT_TURN, END_TURN, IN_TURN, INSIDE, NamedStream, OPEN_TURNS, RuntimeFunction, TURNS,
-    called_in_turn,
+    AWAIT_TURN, END_TURN, INSIDE, OPEN_TURNS, TURNS, called_in_turn,
 };
 use gridlet_lang::launch::{LOST_LAUNCH_RECORD, LaunchOptions, LaunchStrategy, RECORD_LOST_LAUNCH};
 use gridlet_lang::program::check;
 use gridlet_lang::source::SourceMap;
-use inkwell::attributes::AttributeLoc;
-use inkwell::builder::BuilderError;
 use inkwell::context::Context;
-use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
-use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
+use inkwell::values::FunctionValue;
 
 use super::declare::free;
-use super::launch::building;
-use super::{kernels, record, runtime};
+use super::{record, turns};
 use crate::codegen::{self, GpuModuleOptions};
 use crate::error::{Error, Result};
 use crate::messages;
-use crate::nvvm::legacy::llvm::{self, Kind, Value};
 use gridlet_lang::arch::CudaArch;
 
 /// A program with a launch of each kind.
@@ -43,11 +37,10 @@ pub(super) fn is_complete(module: &Module<'_>) -> bool {
     record.is_some_and(|record| record.count_basic_blocks() > 0)
 }
 
-/// Adds the functions to a module with emitted launches, unless it has them. If one launches into the tail stream, the lanes of a warp
-/// take turns in the device runtime.
+/// Adds the functions to a module with emitted launches, unless it has them, and turns where launches need them.
 pub(super) fn complete(module: &Module<'_>) -> Result<()> {
     let is_recorded = module.get_function(&symbol::internal(RECORD_LOST_LAUNCH)).is_some();
-    let has_tail = lacks_turns(module);
+    let has_tail = turns::are_missing(module);
     if is_complete(module) || !has_tail && !is_recorded {
         return Ok(());
     }
@@ -55,81 +48,9 @@ pub(super) fn complete(module: &Module<'_>) -> Result<()> {
         free(module, LOST_LAUNCH_RECORD, "Gridlet's record of lost launches")?;
     }
     if has_tail {
-        add_turns(module)?;
+        turns::add(module)?;
     }
     add_functions(module, has_tail)
-}
-
-/// Whether a module launches into the tail stream, and lanes of a warp may be in the device runtime at the same time.
-pub(super) fn lacks_turns(module: &Module<'_>) -> bool {
-    // Where the functions for turns were inlined, their words are left.
-    let words = symbol::internal(TURNS);
-    let has_turns = module.get_function(&symbol::internal(OPEN_TURNS)).is_some()
-        || [symbol::external(&words), words].iter().any(|name| module.get_global(name).is_some());
-    let declared = runtime::declared(llvm::Module::new(module)).into_iter();
-    let mut launches = declared
-        .filter(|(function, known)| {
-            *known == RuntimeFunction::LaunchDevice
-                && runtime::wrong_signature(*function, *known).is_none()
-        })
-        .flat_map(|(function, _)| runtime::calls(function));
-    !has_turns && launches.any(|call| call.arguments().get(1).is_some_and(|at| is_tail(*at)))
-}
-
-/// Whether a stream is CUDA's tail stream.
-fn is_tail(stream: Value<'_>) -> bool {
-    let opcode = match stream.kind() {
-        Kind::Expression => stream.constant_opcode(),
-        Kind::Instruction => stream.opcode(),
-        _ => return false,
-    };
-    opcode == LLVMOpcode::LLVMIntToPtr
-        && stream.operand(0).unsigned() == Some(NamedStream::TailLaunch.handle())
-}
-
-/// Makes the lanes of a warp take turns in the device runtime. [`add_functions`] must follow.
-pub(super) fn add_turns(module: &Module<'_>) -> Result<()> {
-    open_turns(module)?;
-    take_turns(module).map_err(building)
-}
-
-/// Makes all calls of the device runtime calls in turn.
-fn take_turns(module: &Module<'_>) -> std::result::Result<(), BuilderError> {
-    let context = module.get_context();
-    let builder = context.create_builder();
-    let nothing = context.void_type().fn_type(&[], false);
-    let turn = |name: &str| {
-        let name = symbol::internal(name);
-        module.get_function(&name).unwrap_or_else(|| module.add_function(&name, nothing, None))
-    };
-    let declared = runtime::declared(llvm::Module::new(module)).into_iter();
-    let declared =
-        declared.filter_map(|(function, _)| module.get_function(&kernels::name(function)));
-    for function in declared.collect::<Vec<_>>() {
-        let name = symbol::internal(&format!("{IN_TURN}{}", function.get_name().to_string_lossy()));
-        let in_turn = module.add_function(&name, function.get_type(), Some(Linkage::Internal));
-        function.replace_all_uses_with(in_turn);
-        for name in ["noinline", "convergent"] {
-            let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(name);
-            in_turn.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
-        }
-
-        builder.position_at_end(context.append_basic_block(in_turn, "entry"));
-        builder.build_call(turn(AWAIT_TURN), &[], "")?;
-        let arguments: Vec<BasicMetadataValueEnum<'_>> =
-            in_turn.get_param_iter().map(Into::into).collect();
-        let call = builder.build_call(function, &arguments, "")?;
-        for place in (0..in_turn.count_params()).map(AttributeLoc::Param) {
-            for attribute in function.attributes(place) {
-                in_turn.add_attribute(place, attribute);
-                call.add_attribute(place, attribute);
-            }
-        }
-        builder.build_call(turn(END_TURN), &[], "")?;
-        let result = call.try_as_basic_value().basic();
-        builder.build_return(result.as_ref().map(|value| value as _))?;
-    }
-    Ok(())
 }
 
 /// Adds the record's function, and those for turns.
@@ -148,30 +69,6 @@ pub(super) fn add_functions(module: &Module<'_>, has_tail: bool) -> Result<()> {
     let names = TURN_FUNCTIONS.map(symbol::internal);
     for function in names.iter().chain([&record]).filter_map(|name| module.get_function(name)) {
         function.set_linkage(Linkage::Internal);
-    }
-    Ok(())
-}
-
-/// Opens the turns at the start of each kernel that may launch.
-fn open_turns(module: &Module<'_>) -> Result<()> {
-    let view = llvm::Module::new(module);
-    let declared: Vec<String> =
-        runtime::declared(view).into_iter().map(|(function, _)| kernels::name(function)).collect();
-    let launching: Vec<String> =
-        runtime::reaching(view, &declared).into_iter().map(kernels::name).collect();
-    let context = module.get_context();
-    let name = symbol::internal(OPEN_TURNS);
-    let open = module.get_function(&name).unwrap_or_else(|| {
-        module.add_function(&name, context.void_type().fn_type(&[], false), None)
-    });
-    let builder = context.create_builder();
-    for kernel in launching.iter().filter_map(|name| module.get_function(name)) {
-        let first = kernel.get_first_basic_block().and_then(|block| block.get_first_instruction());
-        let Some(first) = first else { continue };
-        builder.position_before(&first);
-        builder
-            .build_call(open, &[], "")
-            .map_err(|error| Error::internal("modules", error.to_string()))?;
     }
     Ok(())
 }

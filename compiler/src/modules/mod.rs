@@ -53,6 +53,7 @@ mod record;
 mod runtime;
 mod shared;
 mod sizes;
+mod turns;
 mod uses;
 mod variables;
 
@@ -156,10 +157,10 @@ impl<'ctx> Own<'ctx> {
             if !complete::is_complete(&module) {
                 record::open(&module);
             }
-            let lacks_turns = complete::lacks_turns(&module);
+            let lacks_turns = turns::are_missing(&module);
             let needs_record = lost::record(&module, &sources, false)?;
             if lacks_turns {
-                complete::add_turns(&module)?;
+                turns::add(&module)?;
             }
             if needs_record || lacks_turns {
                 complete::add_functions(&module, lacks_turns)?;

@@ -146,14 +146,6 @@ pub(super) fn reached(function: Value<'_>) -> Vec<Value<'_>> {
     all
 }
 
-/// The kernels that may call one of these functions.
-pub(super) fn reaching<'m>(module: Module<'m>, symbols: &[String]) -> Vec<Value<'m>> {
-    let mut kernels = kernels::kernels(module);
-    let is = |function: Value<'m>| symbols.contains(&name(function));
-    kernels.retain(|kernel| reached(*kernel).into_iter().any(is));
-    kernels
-}
-
 /// The function that an instruction calls directly.
 fn called(instruction: Value<'_>) -> Option<Value<'_>> {
     let is_call = instruction.opcode() == LLVMOpcode::LLVMCall;

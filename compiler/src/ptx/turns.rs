@@ -7,7 +7,7 @@
 //! different places were in the device runtime).
 //!
 //! So lanes that are together take turns with others of their warp. Where a kernel may reach both a `YIELD` and the device runtime,
-//! calls of its functions go to functions with the same parameters:
+//! calls of its functions go to functions with the same parameters. A kernel whose blocks have one thread needs none.
 //!
 //! ```text
 //! .func (.param .b32 result) gridlet$turn$cudaLaunchDeviceV2(…)
@@ -56,7 +56,9 @@ pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
     let kernels: BTreeMap<usize, BTreeSet<usize>> = kernels.collect();
     let calls_runtime = |at: usize| module.uses(at).into_iter().any(is_runtime);
     let in_turns: BTreeSet<usize> = kernels
-        .values()
+        .iter()
+        .filter(|(kernel, _)| !has_one_thread(module.items[**kernel].head()))
+        .map(|(_, called)| called)
         .filter(|called| !called.is_disjoint(&yielding))
         .filter(|called| !called.iter().any(|at| module.items[*at].text.contains(&own_turns)))
         .flat_map(|called| called.iter().copied().filter(|at| calls_runtime(*at)))
@@ -97,6 +99,15 @@ pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
         }
     }
     Some(Ptx(text + module.rest))
+}
+
+/// Whether the blocks of a kernel have one thread, by the directives behind its parameters (PTX ISA, "Performance-Tuning Directives").
+fn has_one_thread(head: &str) -> bool {
+    [".maxntid", ".reqntid"].into_iter().any(|directive| {
+        let Some((_, behind)) = head.split_once(directive) else { return false };
+        let sizes = behind.split('.').next().unwrap_or_default().split(',');
+        sizes.into_iter().all(|size| size.trim() == "1")
+    })
 }
 
 /// A kernel and the functions that it may call.
@@ -355,6 +366,19 @@ mod tests {
         // A kernel that does not launch, though its launcher names it; a lost launch; and what is no function.
         for name in ["child", "own_$_gridlet_$_record_lost_launch", "cudaStreamDestroy"] {
             assert_eq!(turned(MODULE, &[name]), None, "{name}");
+        }
+        // A kernel of one thread.
+        let bounds = [
+            (".maxntid 1", true),
+            (".maxntid 1, 1, 1\n.minnctapersm 2", true),
+            (".minnctapersm 1\n.reqntid 1,1", true),
+            (".maxntid 1, 2", false),
+            (".minnctapersm 1", false),
+        ];
+        for (bound, has_one_thread) in bounds {
+            let parent = ".u64 parent_param_0\n)\n";
+            let module = MODULE.replace(parent, &format!("{parent}{bound}\n"));
+            assert_eq!(turned(&module, &["spin"]).is_none(), has_one_thread, "{bound}");
         }
         // The kernel has turns.
         let module =

@@ -506,7 +506,7 @@ fn tail_launches_of_other_compilers_take_turns() {
         let context = Context::create();
         let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
         own.check(CudaArch::DEFAULT).unwrap();
-        own.cpu_program().unwrap();
+        assert_eq!(own.cpu_program().is_ok(), !text.contains("call void %f"));
         let text = own.module().print_to_string().to_string();
         let calls = |name: &str| text.matches(&format!("call void @{name}(")).count();
         let wrapped = text.matches("@own.gridlet.turn.cudaLaunchDeviceV2(").count();
@@ -522,7 +522,33 @@ fn tail_launches_of_other_compilers_take_turns() {
     let instruction = LAUNCH
         .replace("  %r = call", "  %t = inttoptr i64 3 to ptr\n  %r = call")
         .replace("ptr null)", "ptr %t)");
-    assert_eq!(turns(&instruction), (1, 2, launched));
+    assert_eq!(turns(&instruction), (1, 2, launched.clone()));
+
+    // A block of one thread.
+    let bounded = |bound: &str| {
+        tail.replace("@start(ptr %p) {", &format!("@start(ptr %p) \"nvvm.maxntid\"=\"{bound}\" {{"))
+    };
+    assert_eq!(turns(&bounded("1")), (0, 0, launched.clone()));
+    assert_eq!(turns(&bounded("1,1,1")), (0, 0, launched.clone()));
+    assert_eq!(turns(&bounded("1,2")), (1, 2, launched.clone()));
+
+    // Other kernels of the module take turns only in functions that `start` may call.
+    let (before, start) = tail.split_once("define ptx_kernel void @start").unwrap();
+    let start = format!("define ptx_kernel void @start{start}");
+    let other = LAUNCH.split_once("define ptx_kernel void @start").unwrap().1;
+    let other = format!("define ptx_kernel void @other{other}");
+    let both = [launched.clone(), vec![vec!["child".to_owned()]]].concat();
+    assert_eq!(turns(&format!("{tail}{other}")), (1, 2, both.clone()));
+    let called = other.replace("ptx_kernel ", "");
+    let through =
+        "define ptx_kernel void @through(ptr %p) {\n  call void @other(ptr %p)\n  ret void\n}\n";
+    assert_eq!(turns(&format!("{tail}{called}{through}")), (1, 2, both.clone()));
+    let calls = start.replace("  ret void", "  call void @other(ptr %p)\n  ret void");
+    assert_eq!(turns(&format!("{before}{calls}{called}{through}")), (2, 3, both.clone()));
+    // A pointer may be that of each function.
+    let pointer = "define ptx_kernel void @pointer(ptr %p, ptr %f) {\n  call void %f(ptr %p)\n  ret void\n}\n";
+    let all = [both, vec![vec![]]].concat();
+    assert_eq!(turns(&format!("{}{called}{through}{pointer}", bounded("1"))), (3, 3, all));
     // Lines are those of the text.
     let wrong = tail.replace("i64 8\n", "i64 16\n");
     let found = findings(&wrong, "sm_90");

@@ -129,6 +129,13 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
 }
 
+impl LaunchBounds {
+    /// Whether the blocks of a kernel with these bounds, if any, have one thread.
+    pub fn is_one_thread(bounds: Option<LaunchBounds>) -> bool {
+        bounds.is_some_and(|bounds| bounds.max_threads == 1)
+    }
+}
+
 /// How to unroll a loop: `#[unroll]`, `#[unroll(n)]`, or what the compiler itself knows of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unroll {

@@ -14,7 +14,7 @@ mod usage;
 
 use std::collections::{HashMap, HashSet};
 
-use super::tree::{Function, Program};
+use super::tree::{Function, LaunchBounds, Program};
 use crate::diagnostics::{Collector, Diagnostic, Severity};
 use crate::source::{FileId, Span};
 
@@ -71,6 +71,5 @@ type Found = Vec<Diagnostic>;
 
 /// Whether a block has only one thread, so that threads cannot diverge.
 fn single_thread(function: &Function) -> bool {
-    let bounds = function.kernel.and_then(|kernel| kernel.launch_bounds);
-    bounds.is_some_and(|bounds| bounds.max_threads == 1)
+    LaunchBounds::is_one_thread(function.kernel.and_then(|kernel| kernel.launch_bounds))
 }

@@ -20,7 +20,8 @@
 //!
 //! All lanes of a warp run the same kernel. The launches of a kernel therefore need turns only if the kernel, or a function
 //! that it may call, launches into the tail stream. Such a function takes turns whichever kernel calls it, and every kernel that
-//! may call one clears its warps' words first, with `call @gridlet.open_turns()`.
+//! may call one clears its warps' words first, with `call @gridlet.open_turns()`. A kernel whose blocks have one thread
+//! (`#[launch_bounds(1)]`) has no lanes that could be apart, so its tail launches need none.
 //!
 //! Code that lets lanes run apart needs turns without tail launches, too; only the machine code shows it (`ptx/turns.rs` in `gridlet`).
 
@@ -31,8 +32,8 @@ use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::graph::CallGraph;
 use crate::ir::{
-    Extern, ExternId, Function, FunctionId, Inst, InstId, InstKind, Module, Operand, Parameter,
-    Role, Stream, Terminator,
+    Extern, ExternId, Function, FunctionId, Inst, InstId, InstKind, LaunchBounds, Module, Operand,
+    Parameter, Role, Stream, Terminator,
 };
 use crate::launch::merge::{self, NOWHERE};
 use crate::types::Type;
@@ -43,14 +44,19 @@ pub(super) fn stays_out_of_line(function: &str) -> bool {
 }
 
 /// By function of a module whose launches are symbolic, whether its calls of the device runtime need turns: a kernel that
-/// launches into the tail stream may call it.
+/// launches into the tail stream and whose blocks may have several threads may call it.
 pub(super) fn need_turns(module: &Module) -> Vec<bool> {
     let calls = CallGraph::of(module);
     let is_tail = |inst: &Inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail);
     let launches_into_tail =
         calls.may_reach(|id| module.function(id).instructions.iter().any(is_tail));
     let bodies = launches_into_tail.into_iter().zip(&module.functions);
-    let bodies = bodies.map(|(tail, function)| tail && matches!(function.role, Role::Body(_)));
+    let bodies = bodies.map(|(tail, function)| match function.role {
+        Role::Body(kernel) => {
+            tail && !LaunchBounds::is_one_thread(module.kernel(kernel).launch_bounds)
+        }
+        _ => false,
+    });
     calls.reached_from(&bodies.collect::<Vec<_>>())
 }
 

@@ -2,7 +2,7 @@
 
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
-    AWAIT_TURN, END_TURN, INSIDE, OPEN_TURNS, TURNS, called_in_turn,
+    AWAIT_TURN, END_TURN, INSIDE, OPEN_ROW, OPEN_TURNS, TURNS, called_in_turn,
 };
 use gridlet_lang::launch::{LOST_LAUNCH_RECORD, LaunchOptions, LaunchStrategy, RECORD_LOST_LAUNCH};
 use gridlet_lang::program::check;
@@ -23,7 +23,7 @@ use gridlet_lang::arch::CudaArch;
 const SOURCE: &str = "kernel a() {} kernel b() { launch a<<<1, 1, stream = tail>>>(); }";
 
 /// The functions for turns, each before those that it calls.
-const TURN_FUNCTIONS: [&str; 4] = [OPEN_TURNS, AWAIT_TURN, END_TURN, INSIDE];
+const TURN_FUNCTIONS: [&str; 5] = [OPEN_TURNS, OPEN_ROW, AWAIT_TURN, END_TURN, INSIDE];
 
 /// Whether a function makes lanes take turns.
 pub(super) fn is_turn(symbol: &str) -> bool {

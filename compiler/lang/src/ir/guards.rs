@@ -15,8 +15,8 @@ const MAX_GUARDS: usize = 8;
 /// Maximum depth of nested operations to analyse.
 const MAX_DEPTH: u32 = 32;
 /// The field of the geometry, and of its `dim3`, that distinguishes the threads of a row.
-pub(super) const THREAD_IDX: u32 = 0;
-const X: u32 = 0;
+pub(crate) const THREAD_IDX: u32 = 0;
+pub(crate) const X: u32 = 0;
 
 /// A branch on a comparison between a value that steps along a row and one that is constant in it.
 #[derive(Clone, Debug, PartialEq)]

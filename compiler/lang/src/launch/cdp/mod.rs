@@ -6,6 +6,7 @@
 //! turns, in kernels with tail launches.
 
 mod launches;
+mod one_thread;
 mod runtime;
 pub mod symbols;
 mod turns;

@@ -210,11 +210,14 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
 /// The variable that counts, for each warp of the block, the lanes that are in the device runtime. Names in the language never
-/// contain a dot, here and in the next five.
+/// contain a dot, here and in the next six.
 pub const TURNS: &str = "gridlet.turns";
 
 /// The function that clears a warp's word of [`TURNS`].
 pub const OPEN_TURNS: &str = "gridlet.open_turns";
+
+/// The function that does so in its place where one thread of a block launches, if the block has one row.
+pub const OPEN_ROW: &str = "gridlet.open_row";
 
 /// The function that waits until no lane of the warp is in the device runtime.
 pub const AWAIT_TURN: &str = "gridlet.await_turn";

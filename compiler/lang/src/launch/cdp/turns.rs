@@ -23,11 +23,17 @@
 //! may call one clears its warps' words first, with `call @gridlet.open_turns()`. A kernel whose blocks have one thread
 //! (`#[launch_bounds(1)]`) has no lanes that could be apart, so its tail launches need none.
 //!
+//! Where a kernel launches only in the thread that `thread_idx.x` chooses (`one_thread.rs`), `call @gridlet.open_row()` opens the turns: in
+//! blocks of one row it writes that there are none. They took 2 % of the time of a chain of tail launches (docs/measurements.md).
+//!
 //! Code that lets lanes run apart needs turns without tail launches, too; only the machine code shows it (`ptx/turns.rs` in `gridlet`).
 
 use std::collections::BTreeMap;
 
-use super::symbols::{AWAIT_TURN, END_TURN, IN_TURN, INSIDE, OPEN_TURNS, TURNS, runtime_function};
+use super::one_thread;
+use super::symbols::{
+    AWAIT_TURN, END_TURN, IN_TURN, INSIDE, OPEN_ROW, OPEN_TURNS, TURNS, runtime_function,
+};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::graph::CallGraph;
@@ -71,18 +77,20 @@ pub(super) fn take_turns(module: &mut Module, need: &[bool]) -> Result<()> {
     let may_take_turns = calls.may_reach(|id| {
         need.get(id.index()) == Some(&true) && calls_device_runtime(module, module.function(id))
     });
+    let launches_with_one_thread = launch_with_one_thread(module, &may_take_turns);
     let own = module.functions.len();
     let added = merge::add(module, "turns.grid", include_str!("turns.grid"), |name| match name {
         "open_turns" => OPEN_TURNS.into(),
+        "open_row" => OPEN_ROW.into(),
         "await_turn" => AWAIT_TURN.into(),
         "end_turn" => END_TURN.into(),
         "inside" => INSIDE.into(),
         _ => TURNS.into(),
     })?;
     module.functions[own..].iter_mut().for_each(|function| read_geometry(function, own));
-    let [open, wait, end] =
-        ["open_turns", "await_turn", "end_turn"].map(|name| added.function(name));
-    let (open, wait, end) = (open?, wait?, end?);
+    let [open, open_row, wait, end] =
+        ["open_turns", "open_row", "await_turn", "end_turn"].map(|name| added.function(name));
+    let (open, open_row, wait, end) = (open?, open_row?, wait?, end?);
 
     let mut in_turn = BTreeMap::new();
     for id in called {
@@ -100,8 +108,9 @@ pub(super) fn take_turns(module: &mut Module, need: &[bool]) -> Result<()> {
             }
         }
     }
-    for (function, _) in module.functions.iter_mut().zip(may_take_turns).filter(|(_, may)| *may) {
-        if matches!(function.role, Role::Body(_)) {
+    for (at, function) in module.functions.iter_mut().enumerate().take(own) {
+        if may_take_turns[at] && matches!(function.role, Role::Body(_)) {
+            let open = if launches_with_one_thread[at] { open_row } else { open };
             let kind = InstKind::Call { function: open, arguments: vec![] };
             function.instructions.push(Inst { kind, ty: Type::Unit, span: function.span });
             let call = InstId(function.instructions.len() as u32 - 1);
@@ -109,6 +118,20 @@ pub(super) fn take_turns(module: &mut Module, need: &[bool]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// By function, whether it calls the device runtime, itself and not in others that take turns, and with one thread of a block at most if
+/// the block has one row.
+fn launch_with_one_thread(module: &Module, may_take_turns: &[bool]) -> Vec<bool> {
+    let calls_others = |kind: &InstKind| matches!(kind, InstKind::Call { function, .. } if may_take_turns[function.index()]);
+    let calls_runtime = |kind: &InstKind| matches!(kind, InstKind::CallExtern { function, .. } if is_of_device_runtime(module, *function));
+    let with_one = |function: &Function| {
+        !function.instructions.iter().any(|inst| calls_others(&inst.kind))
+            && one_thread::executes(function, |id| {
+                calls_runtime(&function.instructions[id.index()].kind)
+            })
+    };
+    module.functions.iter().map(with_one).collect()
 }
 
 /// Makes an added function read the geometry from the hardware: not all functions that launch have it. `own` functions come before

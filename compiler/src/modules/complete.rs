@@ -40,7 +40,8 @@ pub(super) fn is_complete(module: &Module<'_>) -> bool {
 /// Adds the functions to a module with emitted launches, unless it has them, and turns where launches need them.
 pub(super) fn complete(module: &Module<'_>) -> Result<()> {
     let is_recorded = module.get_function(&symbol::internal(RECORD_LOST_LAUNCH)).is_some();
-    let has_tail = turns::are_missing(module);
+    let without_turns = turns::missing(module);
+    let has_tail = !without_turns.is_empty();
     if is_complete(module) || !has_tail && !is_recorded {
         return Ok(());
     }
@@ -48,7 +49,7 @@ pub(super) fn complete(module: &Module<'_>) -> Result<()> {
         free(module, LOST_LAUNCH_RECORD, "Gridlet's record of lost launches")?;
     }
     if has_tail {
-        turns::add(module)?;
+        turns::add(module, &without_turns)?;
     }
     add_functions(module, has_tail)
 }

@@ -157,10 +157,11 @@ impl<'ctx> Own<'ctx> {
             if !complete::is_complete(&module) {
                 record::open(&module);
             }
-            let lacks_turns = turns::are_missing(&module);
+            let without_turns = turns::missing(&module);
+            let lacks_turns = !without_turns.is_empty();
             let needs_record = lost::record(&module, &sources, false)?;
             if lacks_turns {
-                turns::add(&module)?;
+                turns::add(&module, &without_turns)?;
             }
             if needs_record || lacks_turns {
                 complete::add_functions(&module, lacks_turns)?;

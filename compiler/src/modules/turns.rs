@@ -19,13 +19,14 @@ use super::{kernels, runtime};
 use crate::error::Result;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
-/// Whether lanes of a warp may be in the device runtime at the same time, one of them with a launch into the tail stream.
-pub(super) fn are_missing(module: &Module<'_>) -> bool {
+/// The functions whose calls of the device runtime need turns and have none: lanes of a warp may be there at the same time, one of them with
+/// a launch into the tail stream.
+pub(super) fn missing<'m>(module: &'m Module<'_>) -> HashSet<Value<'m>> {
     // Where the functions for turns were inlined, their words are left.
     let words = symbol::internal(TURNS);
     let has_turns = module.get_function(&symbol::internal(OPEN_TURNS)).is_some()
         || [symbol::external(&words), words].iter().any(|name| module.get_global(name).is_some());
-    !has_turns && !needed(llvm::Module::new(module)).is_empty()
+    if has_turns { HashSet::new() } else { needed(llvm::Module::new(module)) }
 }
 
 /// The functions whose calls of the device runtime need turns: those that a kernel may call which launches into the tail stream and whose
@@ -75,11 +76,11 @@ fn is_tail(stream: Value<'_>) -> bool {
         && stream.operand(0).unsigned() == Some(NamedStream::TailLaunch.handle())
 }
 
-/// Makes the lanes of a warp take turns in the device runtime where they need to. [`super::complete::add_functions`] must follow.
-pub(super) fn add(module: &Module<'_>) -> Result<()> {
-    let needed = needed(llvm::Module::new(module));
-    open(module, &needed).map_err(building)?;
-    take(module, &needed).map_err(building)
+/// Makes the lanes of a warp take turns in the device runtime, in the functions that [`missing`] gave. [`super::complete::add_functions`]
+/// must follow.
+pub(super) fn add(module: &Module<'_>, needed: &HashSet<Value<'_>>) -> Result<()> {
+    open(module, needed).map_err(building)?;
+    take(module, needed).map_err(building)
 }
 
 /// Makes calls of the device runtime in these functions calls in turn.

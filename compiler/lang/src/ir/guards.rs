@@ -62,6 +62,16 @@ pub fn guards(module: &Module, body: &Function) -> Vec<Guard> {
         .collect()
 }
 
+/// The field of the geometry that an instruction of a body reads, if any.
+pub(crate) fn geometry_field(body: &Function, kind: &InstKind) -> Option<u32> {
+    match kind {
+        InstKind::Extract { base: Operand::Parameter(0), index } => {
+            body.takes_geometry.then_some(*index)
+        }
+        _ => None,
+    }
+}
+
 /// By slot, the value of its only store; `None` if there are other stores, or its address is used in other
 /// ways.
 pub fn stored_once(function: &Function) -> Vec<Option<Operand>> {
@@ -218,12 +228,7 @@ impl Rows<'_> {
     /// The field of the geometry that an operand reads, if any.
     fn geometry_field(&self, operand: &Operand) -> Option<u32> {
         let Operand::Inst(id) = operand else { return None };
-        match &self.body.instructions.get(id.index())?.kind {
-            InstKind::Extract { base: Operand::Parameter(0), index } => {
-                self.body.takes_geometry.then_some(*index)
-            }
-            _ => None,
-        }
+        geometry_field(self.body, &self.body.instructions.get(id.index())?.kind)
     }
 
     /// Lists the instructions that an operand of known shape depends on, and the stepping ones among them;

@@ -81,7 +81,6 @@ fn is_thread_index(body: &Function, stored: &[Option<Operand>], operand: &Operan
     let Some(InstKind::Extract { base, index: guards::X }) = value(body, stored, operand) else {
         return false;
     };
-    let is_geometry = |base: &Operand| body.takes_geometry && *base == Operand::Parameter(0);
-    matches!(value(body, stored, base),
-        Some(InstKind::Extract { base, index: guards::THREAD_IDX }) if is_geometry(base))
+    let read = value(body, stored, base).and_then(|kind| guards::geometry_field(body, kind));
+    read == Some(guards::THREAD_IDX)
 }

@@ -24,7 +24,7 @@
 //! (`#[launch_bounds(1)]`) has no lanes that could be apart, so its tail launches need none.
 //!
 //! Where a kernel launches only in the thread that `thread_idx.x` chooses (`one_thread.rs`), `call @gridlet.open_row()` opens the turns: in
-//! blocks of one row it writes that there are none. They took 2 % of the time of a chain of tail launches (docs/measurements.md).
+//! blocks of one row it writes that there are none. They took 2 % of the time of shortest paths in a grid (docs/measurements.md).
 //!
 //! Code that lets lanes run apart needs turns without tail launches, too; only the machine code shows it (`ptx/turns.rs` in `gridlet`).
 

@@ -16,15 +16,17 @@
 //! It stays out of line: two such calls in the branches of an `if` must not become one `gridlet.await_turn` before the branch.
 //!
 //! `turns.grid` holds what waits. A lane that waits does not block the others of its warp: sm_70 and later guarantee it (CUDA C++
-//! Programming Guide, "Independent Thread Scheduling").
+//! Programming Guide, "Independent Thread Scheduling"). But no other branch may stand around the loop that waits: with one,
+//! `tails_of_many_lanes.grid` hung in each run (H200, driver 580.159.04). Probably lanes wait at its end for others whose turn is after theirs.
 //!
 //! All lanes of a warp run the same kernel. The launches of a kernel therefore need turns only if the kernel, or a function
 //! that it may call, launches into the tail stream. Such a function takes turns whichever kernel calls it, and every kernel that
 //! may call one clears its warps' words first, with `call @gridlet.open_turns()`. A kernel whose blocks have one thread
-//! (`#[launch_bounds(1)]`) has no lanes that could be apart, so its tail launches need none.
+//! (`#[launch_bounds(1)]`) has no lanes that could be apart, so its tail launches need none. Where a kernel without such bounds is
+//! launched with one thread, `gridlet.open_turns` writes that there are none.
 //!
 //! Where a kernel launches only in the thread that `thread_idx.x` chooses (`one_thread.rs`), `call @gridlet.open_row()` opens the turns: in
-//! blocks of one row it writes that there are none. They took 2 % of the time of shortest paths in a grid (docs/measurements.md).
+//! blocks of one row it writes that there are none. They took 2 % of the time of shortest paths in a grid at most (docs/measurements.md).
 //!
 //! Code that lets lanes run apart needs turns without tail launches, too; only the machine code shows it (`ptx/turns.rs` in `gridlet`).
 

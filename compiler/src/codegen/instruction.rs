@@ -25,6 +25,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             InstKind::Load(from) => {
                 if let Some(value) = self.load_copied(id, from, &name)? {
                     value
+                } else if let Some(value) = self.load_flag(from, &name)? {
+                    value
                 } else if let Some(value) = self.load_chosen(from, &inst.ty, &name)? {
                     value
                 } else {
@@ -35,7 +37,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             InstKind::Store { pointer: to, value } => {
                 let ty = self.type_of(value);
                 let value = self.operand(value)?;
-                self.store_part(self.place(to, &ty)?, 0, value, &ty)?;
+                if !self.store_flag(to, value)? {
+                    self.store_part(self.place(to, &ty)?, 0, value, &ty)?;
+                }
                 return Ok(None);
             }
             InstKind::Unary(op, value) => {

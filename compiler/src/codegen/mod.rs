@@ -35,6 +35,7 @@ mod debug;
 mod division;
 mod external;
 mod fast;
+mod flags;
 mod function;
 mod geometry;
 mod globals;

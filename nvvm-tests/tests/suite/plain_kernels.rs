@@ -45,6 +45,29 @@ fn count(ptx: &str, word: &str) -> usize {
 /// The instruction with which a division begins that is written out.
 const RECIPROCAL: &str = "cvt.rp.f32.u";
 
+/// Where a `bool` is a byte, libNVVM joins branches once more, with a convergence barrier, and converts it in registers of 16 bits.
+#[test]
+fn variables_of_bool_are_predicates() {
+    let source = "
+        fn is_new(value: *mut u32) -> bool {
+            return atomic_load(value, relaxed) == 7 && atomic_cas(value, 7, 8) == 7;
+        }
+        kernel k(values: *mut u32, out: *mut u32, n: u32) {
+            let i = thread_idx.x;
+            for base in (0..n).step(256) {
+                let mut found = false;
+                if base + i < n { found = is_new(&values[base + i]); }
+                let lanes = ballot(0xffff_ffff, found);
+                if found { out[base + i] = lanes; }
+            }
+        }";
+    let Some(both) = kernels("variables_of_bool_are_predicates", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        assert!(!ptx.contains("%rs"), "{backend:?}: a register of 16 bits\n{ptx}");
+    }
+}
+
 /// nvcc drops the status of a launch. The code that keeps it is a comparison and a call.
 #[test]
 fn lost_launches_are_recorded_out_of_line() {

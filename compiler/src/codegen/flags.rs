@@ -1,0 +1,68 @@
+//! Variables of type `bool` in registers.
+//!
+//! In memory a `bool` is a byte. A variable whose address nothing takes is an `i1` for a GPU, which becomes a register: with a byte, libNVVM
+//! leaves the conversion in a block of its own. A result of `a && b` that is assigned then joins the lanes twice, with a barrier each time.
+
+use gridlet_lang::ir::{Function, InstKind, Operand, Terminator};
+use gridlet_lang::types::Type;
+use inkwell::values::{BasicValueEnum, PointerValue};
+
+use super::function::FunctionEmitter;
+use crate::error::Result;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// By slot, whether it is an `i1`.
+    pub(super) fn flags(&self) -> &[bool] {
+        self.flags.get_or_init(|| match self.cx.cpu() {
+            Some(_) => vec![false; self.function.slots.len()],
+            None => flags(self.function),
+        })
+    }
+
+    /// The slot that an operand names, if it is an `i1`.
+    fn flag(&self, address: &Operand) -> Option<PointerValue<'ctx>> {
+        let Operand::Slot(slot) = address else { return None };
+        let is_flag = self.flags().get(slot.index()).copied().unwrap_or(false);
+        self.slots.get(slot.index()).copied().filter(|_| is_flag)
+    }
+
+    /// Loads a variable that is an `i1`; `None` for everything else.
+    pub(super) fn load_flag(
+        &self,
+        from: &Operand,
+        name: &str,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let load = |from| self.build().build_load(self.cx.int_type(1), from, name);
+        Ok(self.flag(from).map(load).transpose()?)
+    }
+
+    /// Stores to a variable that is an `i1`; false for everything else.
+    pub(super) fn store_flag(&self, to: &Operand, value: BasicValueEnum<'ctx>) -> Result<bool> {
+        let Some(to) = self.flag(to) else { return Ok(false) };
+        self.build().build_store(to, value)?;
+        Ok(true)
+    }
+}
+
+/// By slot, whether it is a `bool` that is only loaded and stored.
+fn flags(function: &Function) -> Vec<bool> {
+    let mut flags: Vec<bool> = function.slots.iter().map(|slot| slot.ty == Type::BOOL).collect();
+    let mut take_address = |operand: &Operand| {
+        if let Operand::Slot(slot) = operand {
+            flags[slot.index()] = false;
+        }
+    };
+    for inst in &function.instructions {
+        match &inst.kind {
+            InstKind::Load(_) => {}
+            InstKind::Store { value, .. } => take_address(value),
+            kind => kind.for_each_operand(&mut take_address),
+        }
+    }
+    for block in &function.blocks {
+        if let Terminator::Return(Some(value)) = &block.terminator {
+            take_address(value);
+        }
+    }
+    flags
+}

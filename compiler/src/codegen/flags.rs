@@ -3,7 +3,7 @@
 //! In memory a `bool` is a byte. A variable whose address nothing takes is an `i1` for a GPU, which becomes a register: with a byte, libNVVM
 //! leaves the conversion in a block of its own. A result of `a && b` that is assigned then joins the lanes twice, with a barrier each time.
 
-use gridlet_lang::ir::{Function, InstKind, Operand, Terminator};
+use gridlet_lang::ir::{Operand, loops};
 use gridlet_lang::types::Type;
 use inkwell::values::{BasicValueEnum, PointerValue};
 
@@ -11,18 +11,20 @@ use super::function::FunctionEmitter;
 use crate::error::Result;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// By slot, whether it is an `i1`.
-    pub(super) fn flags(&self) -> &[bool] {
-        self.flags.get_or_init(|| match self.cx.cpu() {
-            Some(_) => vec![false; self.function.slots.len()],
-            None => flags(self.function),
-        })
+    /// By slot, whether it is an `i1`: a `bool` that is only loaded and stored.
+    pub(super) fn flags(&self) -> Vec<bool> {
+        let slots = self.function.slots.iter();
+        if self.cx.cpu().is_some() {
+            return vec![false; slots.len()];
+        }
+        let slots = slots.zip(loops::shared_slots(self.function));
+        slots.map(|(slot, is_shared)| slot.ty == Type::BOOL && !is_shared).collect()
     }
 
     /// The slot that an operand names, if it is an `i1`.
     fn flag(&self, address: &Operand) -> Option<PointerValue<'ctx>> {
         let Operand::Slot(slot) = address else { return None };
-        let is_flag = self.flags().get(slot.index()).copied().unwrap_or(false);
+        let is_flag = self.flags.get(slot.index()).copied().unwrap_or(false);
         self.slots.get(slot.index()).copied().filter(|_| is_flag)
     }
 
@@ -42,27 +44,4 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.build().build_store(to, value)?;
         Ok(true)
     }
-}
-
-/// By slot, whether it is a `bool` that is only loaded and stored.
-fn flags(function: &Function) -> Vec<bool> {
-    let mut flags: Vec<bool> = function.slots.iter().map(|slot| slot.ty == Type::BOOL).collect();
-    let mut take_address = |operand: &Operand| {
-        if let Operand::Slot(slot) = operand {
-            flags[slot.index()] = false;
-        }
-    };
-    for inst in &function.instructions {
-        match &inst.kind {
-            InstKind::Load(_) => {}
-            InstKind::Store { value, .. } => take_address(value),
-            kind => kind.for_each_operand(&mut take_address),
-        }
-    }
-    for block in &function.blocks {
-        if let Terminator::Return(Some(value)) = &block.terminator {
-            take_address(value);
-        }
-    }
-    flags
 }

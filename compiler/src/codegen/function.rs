@@ -249,8 +249,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) runtime: OnceCell<Vec<bool>>,
     /// See `copies.rs`, indexed by `ir::InstId`; computed on first use.
     pub(super) copied: OnceCell<Vec<bool>>,
-    /// By slot, whether it is an `i1`; empty until it is asked for.
-    pub(super) flags: OnceCell<Vec<bool>>,
+    /// Whether each slot is an `i1` (`flags.rs`), indexed by `ir::SlotId`.
+    pub(super) flags: Vec<bool>,
     /// On the CPU, the copies of arguments that callbacks read, by name, size and alignment. One serves all calls: LLVM's time grows with the
     /// square of the variables whose addresses calls get.
     pub(super) argument_copies: RefCell<HashMap<(&'static str, u64, u32), PointerValue<'ctx>>>,
@@ -289,7 +289,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             shared_base: None,
             runtime: OnceCell::new(),
             copied: OnceCell::new(),
-            flags: OnceCell::new(),
+            flags: Vec::new(),
             argument_copies: RefCell::default(),
             uses: OnceCell::new(),
             loops: LoopNodes::default(),
@@ -320,11 +320,12 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         for (registered, unset) in registered.iter_mut().zip(&self.unset_slots) {
             *registered |= unset;
         }
-        for (at, (slot, &is_registered)) in self.function.slots.iter().zip(&registered).enumerate()
-        {
-            let ty = match self.flags().get(at) {
-                Some(true) => self.cx.int_type(1).into(),
-                _ => self.cx.memory_type(&slot.ty)?,
+        self.flags = self.flags();
+        let slots = self.function.slots.iter().zip(&registered).zip(&self.flags);
+        for ((slot, &is_registered), &is_flag) in slots {
+            let ty = match is_flag {
+                true => self.cx.int_type(1).into(),
+                false => self.cx.memory_type(&slot.ty)?,
             };
             let ty = if is_registered { self.guarded(ty) } else { ty };
             let place = self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?;

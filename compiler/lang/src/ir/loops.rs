@@ -353,7 +353,7 @@ impl Loop {
 }
 
 /// By variable, whether it is used other than by direct loads and stores.
-fn shared_slots(function: &Function) -> Vec<bool> {
+pub fn shared_slots(function: &Function) -> Vec<bool> {
     let mut is_shared = vec![false; function.slots.len()];
     let mut share = |operand: &Operand| {
         if let Operand::Slot(slot) = operand {
@@ -365,6 +365,11 @@ fn shared_slots(function: &Function) -> Vec<bool> {
             InstKind::Load(_) => {}
             InstKind::Store { value, .. } => share(value),
             kind => kind.for_each_operand(&mut share),
+        }
+    }
+    for block in &function.blocks {
+        if let Terminator::Return(Some(value)) = &block.terminator {
+            share(value);
         }
     }
     is_shared

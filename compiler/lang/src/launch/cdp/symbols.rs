@@ -213,7 +213,7 @@ pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 /// contain a dot, here and in the next six.
 pub const TURNS: &str = "gridlet.turns";
 
-/// The function that clears a warp's word of [`TURNS`].
+/// The function that clears a warp's word of [`TURNS`], or notes there that a block of one thread has no turns.
 pub const OPEN_TURNS: &str = "gridlet.open_turns";
 
 /// The function that does so in its place where one thread of a block launches, if the block has one row.

@@ -5,12 +5,22 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 #![allow(clippy::print_stdout, reason = "pytest's report, and skipped tests are printed")]
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What the tests import. ml_dtypes has bfloat16, which NumPy lacks; Ray is for the examples on many devices; JAX shares its memory.
-const PACKAGES: [&str; 6] = ["numpy", "pytest>=8", "ipython>=8", "ml_dtypes", "ray", "jax"];
+const PACKAGES: [&str; 6] = ["numpy", "pytest>=9", "ipython>=8", "ml_dtypes", "ray", "jax"];
+
+/// How long pip may take. It downloads about 250 MB.
+const INSTALLING: Duration = Duration::from_mins(15);
+
+/// How long one pytest may take: ten times what it takes on two processors.
+const TESTING: Duration = Duration::from_mins(10);
 
 #[test]
 fn the_python_tests_pass() {
@@ -19,15 +29,71 @@ fn the_python_tests_pass() {
     let Some(packages) = packages(&python) else { return missing("packages from PyPI") };
     let staged = stage(package);
     let paths = std::env::join_paths([staged.path(), packages.as_path()]).unwrap();
-    let mut pytest = Command::new(&python);
-    pytest.args(["-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "--doctest-glob=*.md"]);
-    pytest.arg(package.join("tests")).arg(package.join("../../docs/python.md"));
-    pytest.current_dir(package).env("PYTHONPATH", paths).env("PYTHONDONTWRITEBYTECODE", "1");
-    // Tests compile, and leave the user's cache alone.
-    pytest.env("GRIDLET_CACHE_SIZE", "0");
-    let output = pytest.output().unwrap();
-    println!("{}", text(&output));
-    assert!(output.status.success(), "pytest ended with {}", output.status);
+    let pytest = |arguments: &[&Path]| {
+        let mut pytest = Command::new(&python);
+        pytest.args(["-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "--doctest-glob=*.md"]);
+        pytest.args(arguments).current_dir(package);
+        pytest.env("PYTHONPATH", &paths).env("PYTHONDONTWRITEBYTECODE", "1");
+        // What is printed stays when a test that takes too long ends the process.
+        pytest.env("PYTHONUNBUFFERED", "1");
+        // Tests compile, and leave the user's cache alone.
+        pytest.env("GRIDLET_CACHE_SIZE", "0");
+        let (status, text) = limited(&mut pytest, TESTING);
+        println!("{text}");
+        match status {
+            Some(status) => assert!(status.success(), "pytest ended with {status}"),
+            None => panic!("pytest took more than {TESTING:?} and was ended"),
+        }
+    };
+    // Ray runs Python code in forks of this process, which may hang where JAX or IPython have started threads: a process each.
+    let cluster = package.join("tests/test_cluster.py");
+    let [tests, page] = ["tests", "../../docs/python.md"].map(|path| package.join(path));
+    pytest(&[&cluster]);
+    pytest(&[&tests, &page, Path::new("--ignore"), &cluster]);
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("left");
+    // The second process keeps the output open and would outlive a shell that is killed alone.
+    let script = "echo before; (sleep 2; touch \"$1\") & sleep 60; echo after";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(&left);
+    let (status, text) = limited(&mut shell, Duration::from_millis(500));
+    assert_eq!((status, text.as_str()), (None, "before\n"));
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!left.exists(), "the process in the background went on");
+
+    let (status, text) =
+        limited(Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]), TESTING);
+    assert_eq!((status.unwrap().code(), text.as_str()), (Some(3), "out\nerr\n"));
+}
+
+/// Runs `command` for at most `limit`. Returns its status, or `None` if it was ended then, and what it printed.
+///
+/// A command that is ended takes along all processes that it started. The output goes to a file: the end of a pipe would come
+/// only when the last process that has it is gone.
+fn limited(command: &mut Command, limit: Duration) -> (Option<ExitStatus>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("output");
+    let output = File::options().create(true).append(true).open(&path).unwrap();
+    command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+    let start = Instant::now();
+    let mut child = command.process_group(0).spawn().unwrap();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if start.elapsed() >= limit {
+            kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+    (status, text)
 }
 
 /// Skips the test by name, or fails where nothing may be missing.
@@ -61,9 +127,13 @@ fn packages(python: &Path) -> Option<PathBuf> {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
     pip.arg("--target").arg(&folder).args(PACKAGES);
-    let output = pip.output().ok()?;
-    if !output.status.success() {
-        println!("{}", text(&output));
+    let (status, text) = limited(&mut pip, INSTALLING);
+    if !status.is_some_and(|status| status.success()) {
+        let ended = status.map_or_else(
+            || format!("took more than {INSTALLING:?} and was ended"),
+            |status| format!("ended with {status}"),
+        );
+        println!("{text}pip {ended}");
         return None;
     }
     fs::write(complete, wanted).ok()?;

@@ -80,36 +80,38 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         )?)
     }
 
-    /// Reads a 32- or 64-bit number, with device scope.
+    /// Reads a 32- or 64-bit number.
     pub(super) fn atomic_load(
         &self,
         order: Order,
+        scope: Scope,
         address: BasicValueEnum<'ctx>,
         ty: &Type,
     ) -> Result<BasicValueEnum<'ctx>> {
         let bits = self.cx.size(ty) as u32 * 8;
         let word = self.cx.int_type(bits).into();
         let address = pointer(address)?;
-        let space = space(address);
-        let text = format!("ld.{}.gpu{space}.b{bits} $0, [$1];", order.name());
+        let (order, scope, space) = (order.name(), scope_suffix(scope), space(address));
+        let text = format!("ld.{order}.{scope}{space}.b{bits} $0, [$1];");
         let constraints = format!("={},l,~{{memory}}", register(word));
         let loaded = self.memory_assembly(text, constraints, Some(word), &[address.into()])?;
         let ty = self.cx.value_type(ty)?;
         Ok(self.build().build_bit_cast(result(loaded)?, ty, "")?)
     }
 
-    /// Writes a 32- or 64-bit number, with device scope.
+    /// Writes a 32- or 64-bit number.
     pub(super) fn atomic_store(
         &self,
         order: Order,
+        scope: Scope,
         address: BasicValueEnum<'ctx>,
         value: BasicValueEnum<'ctx>,
     ) -> Result<()> {
         let value = self.number_bits(value)?;
         let bits = int(value)?.get_type().get_bit_width();
         let address = pointer(address)?;
-        let space = space(address);
-        let text = format!("st.{}.gpu{space}.b{bits} [$0], $1;", order.name());
+        let (order, scope, space) = (order.name(), scope_suffix(scope), space(address));
+        let text = format!("st.{order}.{scope}{space}.b{bits} [$0], $1;");
         let constraints = format!("l,{},~{{memory}}", register(value.get_type()));
         self.memory_assembly(text, constraints, None, &[address.into(), value])?;
         Ok(())

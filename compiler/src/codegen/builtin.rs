@@ -70,9 +70,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (Builtin::AtomicCas(scope), [address, expected, new]) => {
                 self.atomic_cas(scope, *address, *expected, *new)?
             }
-            (Builtin::AtomicLoad(order), [address]) => self.atomic_load(order, *address, ty)?,
-            (Builtin::AtomicStore(order), [address, value]) => {
-                self.atomic_store(order, *address, *value)?;
+            (Builtin::AtomicLoad(order, scope), [address]) => {
+                self.atomic_load(order, scope, *address, ty)?
+            }
+            (Builtin::AtomicStore(order, scope), [address, value]) => {
+                self.atomic_store(order, scope, *address, *value)?;
                 return Ok(None);
             }
             (Builtin::Math(op), _) => self.math(op, ty.as_scalar().ok_or_else(wrong)?, &values)?,
@@ -108,8 +110,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 | Builtin::GlobalTimer
                 | Builtin::Atomic(..)
                 | Builtin::AtomicCas(_)
-                | Builtin::AtomicLoad(_)
-                | Builtin::AtomicStore(_)
+                | Builtin::AtomicLoad(..)
+                | Builtin::AtomicStore(..)
                 | Builtin::Bit(_)
                 | Builtin::MulHi
                 | Builtin::Bitcast

@@ -28,20 +28,22 @@ macro_rules! programs {
 
 /// All of `in/right`, embedded in the test.
 const PROGRAMS: &[(&str, &str)] = &programs![
-    "atomics_by_pointers" "atomics_of_chosen_memory" "atomics_through_local_structs" "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
-    "count_of_blocks_without_wait" "dynamic_as_two_types" "flag" "half_selections" "handover" "heap" "heap_handover"
+    "atomics_by_pointers" "atomics_of_chosen_memory" "atomics_through_local_structs" "built_ins" "bytes"
+    "children_count_down" "copies_in_streams" "copies_of_padding" "count_of_blocks_without_wait"
+    "dynamic_as_two_types" "flag" "half_selections" "handover" "heap" "heap_handover"
     "heap_last_block_frees" "heap_written_before_use" "histogram" "join" "last_block" "locals"
-    "locals_by_pointers" "lock" "lock_of_children" "long_loop" "neighbours" "noalias_halves" "order_of_fence_and_store"
-    "order_of_same_writer" "order_of_updates" "order_there_and_back" "pipeline" "pointer_before_static"
-    "published_pointer" "reduction" "release_to_the_same" "scope_chain" "scope_fence_in_block"
-    "scope_of_both_sides" "scope_of_ordered_children" "scope_of_own_block" "set_atomically"
-    "set_by_parts" "set_in_loops" "set_last_element" "set_where_read" "static_from_its_end"
-    "static_of_streams" "statics_from_end_to_end" "streams" "string_at_the_end" "strings" "tails"
-    "ticket_of_blocks" "tile" "wait_for_ticket" "wait_in_block" "wait_of_few_rounds"
-    "warp_barrier_after_half" "warp_edges" "warp_exchange" "warp_groups" "warp_halves"
-    "warp_lane_alone_first" "warp_lane_skips_by_mask" "warp_mask_by_vote" "warp_mask_shrinks"
-    "warp_masks_of_groups" "warp_of_returned_lanes" "warp_of_small_block" "warp_returns_from_loop"
-    "warp_rounds_for_all" "warp_shuffle_within_mask" "warps"
+    "locals_by_pointers" "lock" "lock_of_children" "long_loop" "neighbours" "noalias_halves"
+    "order_of_a_block" "order_of_fence_and_store" "order_of_same_writer" "order_of_updates"
+    "order_there_and_back" "pipeline" "pointer_before_static" "published_pointer" "reduction"
+    "release_to_the_same" "scope_chain" "scope_fence_in_block" "scope_of_both_sides"
+    "scope_of_ordered_children" "scope_of_own_block" "set_atomically" "set_by_parts" "set_in_loops"
+    "set_last_element" "set_where_read" "static_from_its_end" "static_of_streams"
+    "statics_from_end_to_end" "streams" "string_at_the_end" "strings" "tails" "ticket_of_blocks" "tile"
+    "wait_for_ticket" "wait_in_block" "wait_of_few_rounds" "warp_barrier_after_half" "warp_edges"
+    "warp_exchange" "warp_groups" "warp_halves" "warp_lane_alone_first" "warp_lane_skips_by_mask"
+    "warp_mask_by_vote" "warp_mask_shrinks" "warp_masks_of_groups" "warp_of_returned_lanes"
+    "warp_of_small_block" "warp_returns_from_loop" "warp_rounds_for_all" "warp_shuffle_within_mask"
+    "warps"
 ];
 
 fn check(name: &str, text: &str) -> Checked {

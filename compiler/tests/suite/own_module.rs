@@ -9,7 +9,7 @@ use gridlet::artifact;
 use gridlet::compile::{BuildOptions, CpuOptions, Session, nvvm_text};
 use gridlet::modules::{Launch, Launches, Own, SourceLines, mark_kernel, new_kernel};
 use gridlet::target::Target;
-use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
+use gridlet_runtime::{Arg, Artifact, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
 use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -297,6 +297,24 @@ fn lost_launches_have_the_position_of_the_builder() {
     assert!(error.contains(&format!("own.ll:{last}")), "{last}: {error}");
 }
 
+/// A module for the CPU device with `--check`.
+fn checked(own: &Own<'_>) -> Artifact {
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default().with_check(true));
+    artifact::build_own(&Session::new(), own, &[Target::Cpu], &cuda, &cpu).unwrap()
+}
+
+/// Runs `blocks` blocks of one thread of the kernel `k(ptr, i32)` with 8 zeroed numbers and `n`, and gives what `--check` finds.
+fn run_checked(bundle: &Artifact, blocks: u32, n: i32) -> Result<(), String> {
+    let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+    let program = Program::load(&device, bundle).unwrap();
+    let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
+    let stream = device.stream().unwrap();
+    let kernel = program.kernel("k").unwrap();
+    let arguments = [Arg::from(&mut numbers), Arg::from(n)];
+    stream.launch(&kernel, &LaunchConfig::new(blocks, 1), &arguments).unwrap();
+    stream.synchronize(TIME_OUT).map_err(|error| error.to_string())
+}
+
 /// Stores out of bounds, at line 7 of `other.toy` if `n` is 0, otherwise without a position.
 const OUTSIDE: &str = r#"
 define ptx_kernel void @k(ptr %p, i32 %n) {
@@ -326,25 +344,14 @@ fn findings_are_at_lines_of_the_source_or_of_the_text_under_its_own_name() {
     let module = gridlet::modules::read(&context, "own.toy", text.as_bytes()).unwrap();
     module.set_name("own.toy");
     let own = Own::of(module).unwrap();
-    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default().with_check(true));
-    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
+    let bundle = checked(&own);
     assert_eq!(bundle.manifest().sources, ["own.ll", "other.toy"]);
     assert_eq!(bundle.manifest().program, "own");
-    let run = |n: i32| {
-        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
-        let program = Program::load(&device, &bundle).unwrap();
-        let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
-        let stream = device.stream().unwrap();
-        let config = LaunchConfig::new(1, 1);
-        let kernel = program.kernel("k").unwrap();
-        stream.launch(&kernel, &config, &[Arg::from(&mut numbers), Arg::from(n)]).unwrap();
-        stream.synchronize(TIME_OUT).unwrap_err().to_string()
-    };
-    let found = run(0);
+    let found = run_checked(&bundle, 1, 0).unwrap_err();
     assert!(found.contains("other.toy:7"), "{found}");
     let text = &own.program().sources.files()[0].text;
     let line = 1 + text.lines().position(|line| line == "  store i32 2, ptr %q, align 4").unwrap();
-    let found = run(1);
+    let found = run_checked(&bundle, 1, 1).unwrap_err();
     assert!(found.contains(&format!("own.ll:{line}")), "{found}");
 }
 
@@ -370,19 +377,38 @@ b:
     let context = Context::create();
     let module = gridlet::modules::read(&context, "own.toy", text.as_bytes()).unwrap();
     let own = Own::of(module).unwrap();
-    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default().with_check(true));
-    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
-    let run = |n: i32| {
-        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
-        let program = Program::load(&device, &bundle).unwrap();
-        let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
-        let stream = device.stream().unwrap();
-        let kernel = program.kernel("k").unwrap();
-        let arguments = [Arg::from(&mut numbers), Arg::from(n)];
-        stream.launch(&kernel, &LaunchConfig::new(1, 1), &arguments).unwrap();
-        stream.synchronize(TIME_OUT).map_err(|error| error.to_string())
-    };
-    run(0).unwrap();
-    let found = run(1).unwrap_err();
+    let bundle = checked(&own);
+    run_checked(&bundle, 1, 0).unwrap();
+    let found = run_checked(&bundle, 1, 1).unwrap_err();
     assert!(found.contains("reads unset bytes of the local variable `count`"), "{found}");
+}
+
+/// Each block stores a number, and reads what the others may have stored.
+#[test]
+fn atomic_accesses_keep_their_scope() {
+    let text = "
+define ptx_kernel void @k(ptr %p, i32 %n) {
+  store atomic i32 %n, ptr %p SCOPE monotonic, align 4
+  %q = getelementptr i32, ptr %p, i64 1
+  %old = load atomic i32, ptr %p SCOPE monotonic, align 4
+  store atomic i32 %old, ptr %q syncscope(\"device\") monotonic, align 4
+  ret void
+}
+";
+    for (scope, is_wrong) in
+        [("syncscope(\"block\")", true), ("syncscope(\"device\")", false), ("", false)]
+    {
+        let context = Context::create();
+        let text = text.replace("SCOPE", scope);
+        let own = Own::read(&context, "own.ll", text.as_bytes()).unwrap();
+        let bundle = checked(&own);
+        run_checked(&bundle, 1, 3).unwrap();
+        let found = run_checked(&bundle, 2, 3);
+        assert_eq!(found.is_err(), is_wrong, "{scope}: {found:?}");
+        let said = found.err().unwrap_or_default();
+        assert!(
+            !is_wrong || said.contains("is atomic only for the threads of its block"),
+            "{said}"
+        );
+    }
 }

@@ -43,10 +43,10 @@ pub enum Builtin {
     Atomic(AtomicOp, Scope),
     /// `atomic_cas(p: *mut T, expected: T, new: T) -> T`, `T` an integer of 32 or 64 bits.
     AtomicCas(Scope),
-    /// `atomic_load(p: *const T, order) -> T`, `T` a number of 32 or 64 bits; device scope.
-    AtomicLoad(Order),
-    /// `atomic_store(p: *mut T, value: T, order)`, `T` as for the load.
-    AtomicStore(Order),
+    /// `atomic_load…(p: *const T, order) -> T`, `T` a number of 32 or 64 bits.
+    AtomicLoad(Order, Scope),
+    /// `atomic_store…(p: *mut T, value: T, order)`, `T` as for the load.
+    AtomicStore(Order, Scope),
     /// `fence_block()`, `fence_device()`, `fence_system()`
     Fence(Scope),
     /// See [`MathOp`]: all arguments and the result have the same type. `ir::build` composes `clamp` and
@@ -108,7 +108,7 @@ impl Builtin {
     /// The memory order, for an access that has one.
     pub fn order(self) -> Option<Order> {
         match self {
-            Builtin::AtomicLoad(order) | Builtin::AtomicStore(order) => Some(order),
+            Builtin::AtomicLoad(order, _) | Builtin::AtomicStore(order, _) => Some(order),
             _ => None,
         }
     }
@@ -116,10 +116,11 @@ impl Builtin {
     /// The scope, for an atomic or a fence.
     pub fn scope(self) -> Option<Scope> {
         match self {
-            Builtin::Atomic(_, scope) | Builtin::AtomicCas(scope) | Builtin::Fence(scope) => {
-                Some(scope)
-            }
-            Builtin::AtomicLoad(_) | Builtin::AtomicStore(_) => Some(Scope::Device),
+            Builtin::Atomic(_, scope)
+            | Builtin::AtomicCas(scope)
+            | Builtin::AtomicLoad(_, scope)
+            | Builtin::AtomicStore(_, scope)
+            | Builtin::Fence(scope) => Some(scope),
             _ => None,
         }
     }
@@ -128,8 +129,8 @@ impl Builtin {
     #[must_use]
     pub fn with_order(self, order: Order) -> Builtin {
         match self {
-            Builtin::AtomicLoad(_) => Builtin::AtomicLoad(order),
-            Builtin::AtomicStore(_) => Builtin::AtomicStore(order),
+            Builtin::AtomicLoad(_, scope) => Builtin::AtomicLoad(order, scope),
+            Builtin::AtomicStore(_, scope) => Builtin::AtomicStore(order, scope),
             other => other,
         }
     }

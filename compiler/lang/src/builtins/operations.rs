@@ -52,7 +52,7 @@ pub enum Scope {
     System,
 }
 
-/// The memory order of `atomic_load` and `atomic_store`, written as their last argument.
+/// The memory order of `atomic_load…` and `atomic_store…`, written as their last argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// `relaxed`

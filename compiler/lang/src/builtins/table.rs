@@ -5,30 +5,30 @@
 
 use super::*;
 
-/// Generates the list, the names and the properties from the rows. `AtomicLoad(Order::Relaxed) |
-/// AtomicLoad(_)` has one name for all orders.
+/// Generates the list, the names and the properties from the rows. `AtomicLoad(Order::Relaxed, Scope::Block) |
+/// AtomicLoad(_, Scope::Block)` has one name for all orders.
 macro_rules! table {
     ($(
-        $($name:literal = $variant:ident $(($($of:path),+))? $(| $also:ident(_))?),+:
+        $($name:literal = $variant:ident $(($($of:path),+))? $(| $also:ident(_, $scope:path))?),+:
         [$($argument:ident),*] -> $result:ident where T: $types:ident;
         effect: $effect:ident, waits: $waits:ident, memory: $memory:ident $(($access:ident))?,
         varies: $varies:ident, lowering: $lowering:ident $(($instruction:ident))?;
     )+) => {
         impl Builtin {
-            /// Every built-in, one per name: `atomic_load` and `atomic_store` occur once, not once per order.
+            /// Every built-in, one per name: each atomic load and store occurs once, not once per order.
             pub const ALL: &'static [Builtin] = &[$($(Builtin::$variant $(($($of),+))?),+),+];
 
             /// The name in the language.
             pub fn name(self) -> &'static str {
                 match self {
-                    $($(Builtin::$variant $(($($of),+))? $(| Builtin::$also(_))? => $name,)+)+
+                    $($(Builtin::$variant $(($($of),+))? $(| Builtin::$also(_, $scope))? => $name,)+)+
                 }
             }
 
             /// The row in the table.
             pub fn properties(self) -> Properties {
                 match self {
-                    $($(Builtin::$variant $(($($of),+))? $(| Builtin::$also(_))?)|+ => Properties {
+                    $($(Builtin::$variant $(($($of),+))? $(| Builtin::$also(_, $scope))?)|+ => Properties {
                         arguments: &[$(TypePattern::$argument),*],
                         result: TypePattern::$result,
                         types: Types::$types,
@@ -93,10 +93,14 @@ table! {
         effect: Pure, waits: No, memory: None, varies: WithThread, lowering: Codegen;
 
     // Memory.
-    "atomic_load" = AtomicLoad(Order::Relaxed) | AtomicLoad(_):
+    "atomic_load" = AtomicLoad(Order::Relaxed, Scope::Device) | AtomicLoad(_, Scope::Device),
+    "atomic_load_block" = AtomicLoad(Order::Relaxed, Scope::Block) | AtomicLoad(_, Scope::Block),
+    "atomic_load_system" = AtomicLoad(Order::Relaxed, Scope::System) | AtomicLoad(_, Scope::System):
         [ConstPointer, Order] -> T where T: WideNumbers;
         effect: Acts, waits: No, memory: Atomic(Load), varies: WithArguments, lowering: Codegen;
-    "atomic_store" = AtomicStore(Order::Relaxed) | AtomicStore(_):
+    "atomic_store" = AtomicStore(Order::Relaxed, Scope::Device) | AtomicStore(_, Scope::Device),
+    "atomic_store_block" = AtomicStore(Order::Relaxed, Scope::Block) | AtomicStore(_, Scope::Block),
+    "atomic_store_system" = AtomicStore(Order::Relaxed, Scope::System) | AtomicStore(_, Scope::System):
         [MutPointer, T, Order] -> Unit where T: WideNumbers;
         effect: Acts, waits: No, memory: Atomic(Store), varies: WithArguments, lowering: Codegen;
     "atomic_add" = Atomic(AtomicOp::Add, Scope::Device),

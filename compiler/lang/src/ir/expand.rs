@@ -137,7 +137,7 @@ fn barrier_reduction(builtin: Builtin, op: BlockReduceOp, count: GlobalId) -> Re
     };
     let count = Operand::Global(count);
     barrier(&mut body);
-    let zero = Builtin::AtomicStore(Order::Relaxed);
+    let zero = Builtin::AtomicStore(Order::Relaxed, Scope::Device);
     emit_builtin(&mut body, zero, vec![count.clone(), word(0)], &Type::Unit);
     barrier(&mut body);
     // For `and`, counts the threads for which the predicate is false.
@@ -152,7 +152,12 @@ fn barrier_reduction(builtin: Builtin, op: BlockReduceOp, count: GlobalId) -> Re
     let add = Builtin::Atomic(AtomicOp::Add, Scope::Block);
     emit_builtin(&mut body, add, vec![count.clone(), one_or_zero], &Type::U32);
     barrier(&mut body);
-    let sum = emit_builtin(&mut body, Builtin::AtomicLoad(Order::Relaxed), vec![count], &Type::U32);
+    let sum = emit_builtin(
+        &mut body,
+        Builtin::AtomicLoad(Order::Relaxed, Scope::Device),
+        vec![count],
+        &Type::U32,
+    );
     let (value, result) = match op {
         BlockReduceOp::Count => (sum, Type::U32),
         BlockReduceOp::And => {

@@ -393,19 +393,18 @@ impl Decoder<'_> {
                 let (pointer, expected) = (self.place(pointer), self.place(expected));
                 Op::AtomicCas { to, pointer, expected, new: self.place(new), bytes }
             }
-            (Builtin::AtomicLoad(order), [pointer]) => {
-                let acquire = order == Order::Acquire;
+            (Builtin::AtomicLoad(order, scope), [pointer]) => {
+                let acquire = order == Order::Acquire && is_wide(scope);
                 Op::AtomicLoad { to, pointer: self.place(pointer), bytes, acquire }
             }
-            (Builtin::AtomicStore(order), [pointer, value]) => {
+            (Builtin::AtomicStore(order, scope), [pointer, value]) => {
                 let bytes = size(self.module, &self.type_of(value));
                 let (pointer, value) = (self.place(pointer), self.place(value));
-                Op::AtomicStore { pointer, value, bytes, release: order == Order::Release }
+                let release = order == Order::Release && is_wide(scope);
+                Op::AtomicStore { pointer, value, bytes, release }
             }
             (Builtin::Fence(scope), []) => {
-                // A block sees its own accesses in any case.
-                let is_wide = scope != Scope::Block;
-                Op::Fence { acquires: is_wide, releases: is_wide }
+                Op::Fence { acquires: is_wide(scope), releases: is_wide(scope) }
             }
             (Builtin::Bitcast, [value]) => {
                 let from = self.place(value);
@@ -492,4 +491,9 @@ fn device_function(item: &Extern) -> Callee {
         (None, instructions::GLOBAL) => Callee::GlobalPointer,
         (_, name) => Callee::Unknown(name.to_owned()),
     }
+}
+
+/// Whether other blocks may see the difference. A block sees its own accesses in any case.
+fn is_wide(scope: Scope) -> bool {
+    scope != Scope::Block
 }

@@ -114,19 +114,30 @@ fn missing_fences_show_in_weak_memory() {
 
 #[test]
 fn acquire_and_release_order_plain_accesses() {
-    let source = "kernel test(out: *mut u32) {
-        if block_idx.x == 0 {
-            out[0] = 7;
-            atomic_store(&out[16], 1, ORDER);
-        } else {
-            let old = out[0];
-            while atomic_load(&out[16], acquire) == 0 {}
-            assert(old + out[0] >= 7, \"stale\");
-        }
-    }";
-    let grid = Grid::new(2, 1);
-    assert!(fail(&source.replace("ORDER", "release"), grid, true).is_none());
-    assert!(fail(&source.replace("ORDER", "relaxed"), grid, true).is_some());
+    let ends_well = |release: &str, acquire: &str| {
+        let source = format!(
+            "kernel test(out: *mut u32) {{
+                if block_idx.x == 0 {{
+                    out[0] = 7;
+                    {release};
+                }} else {{
+                    let old = out[0];
+                    while {acquire} == 0 {{}}
+                    assert(old + out[0] >= 7, \"stale\");
+                }}
+            }}"
+        );
+        fail(&source, Grid::new(2, 1), true).is_none()
+    };
+    let (release, acquire) =
+        ("atomic_store(&out[16], 1, release)", "atomic_load(&out[16], acquire)");
+    assert!(ends_well(release, acquire));
+    assert!(!ends_well("atomic_store(&out[16], 1, relaxed)", acquire));
+    // The scope has both blocks.
+    let of = |call: &str, scope: &str| call.replace('(', &format!("_{scope}("));
+    assert!(ends_well(&of(release, "system"), &of(acquire, "system")));
+    assert!(!ends_well(&of(release, "block"), acquire));
+    assert!(!ends_well(release, &of(acquire, "block")));
 }
 
 #[test]

@@ -182,10 +182,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (Builtin::Assert, [message, file, line, function]) => {
                 self.cpu_assert([*message, *file, *line, *function])?;
             }
-            (Builtin::AtomicLoad(order), [address]) => {
+            (Builtin::AtomicLoad(order, _), [address]) => {
                 return Ok(Some(Some(self.cpu_atomic_load(order, *address, ty)?)));
             }
-            (Builtin::AtomicStore(order), [address, value]) => {
+            (Builtin::AtomicStore(order, _), [address, value]) => {
                 self.cpu_atomic_store(order, *address, *value)?;
             }
             (Builtin::Vote(mode), [mask, predicate]) => {
@@ -225,8 +225,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 | Builtin::Fence(_)
                 | Builtin::Trap
                 | Builtin::Assert
-                | Builtin::AtomicLoad(_)
-                | Builtin::AtomicStore(_)
+                | Builtin::AtomicLoad(..)
+                | Builtin::AtomicStore(..)
                 | Builtin::Vote(_)
                 | Builtin::ActiveMask
                 | Builtin::LaneId

@@ -78,7 +78,7 @@ impl<'m> Body<'_, 'm> {
     }
 
     pub(super) fn atomic_load(&mut self, value: Value<'m>) -> Step<Operand> {
-        let builtin = Builtin::AtomicLoad(Order::Relaxed);
+        let builtin = Builtin::AtomicLoad(Order::Relaxed, scope(value));
         let (own, ty) = self.accessed(value.ty(), builtin)?;
         let address = self.address(value.operand(0), &ty)?;
         let loaded = self.ordered(value, value.ordering(), true, |body| {
@@ -88,7 +88,7 @@ impl<'m> Body<'_, 'm> {
     }
 
     pub(super) fn atomic_store(&mut self, value: Value<'m>) -> Step<()> {
-        let builtin = Builtin::AtomicStore(Order::Relaxed);
+        let builtin = Builtin::AtomicStore(Order::Relaxed, scope(value));
         let (own, ty) = self.accessed(value.operand(0).ty(), builtin)?;
         let stored = self.operand(value.operand(0))?;
         let stored = self.cast(stored, &own, &ty);

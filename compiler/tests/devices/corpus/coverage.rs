@@ -482,7 +482,12 @@ fn builtins_on_types() -> Vec<String> {
         let types = builtin.properties().types;
         let works = |scalar: Scalar| match builtin {
             // The scoped variants share their lowering, so a few types suffice.
-            Builtin::Atomic(_, scope) | Builtin::AtomicCas(scope) if *scope != Scope::Device => {
+            Builtin::Atomic(_, scope)
+            | Builtin::AtomicCas(scope)
+            | Builtin::AtomicLoad(_, scope)
+            | Builtin::AtomicStore(_, scope)
+                if *scope != Scope::Device =>
+            {
                 false
             }
             Builtin::Math(MathOp::Abs) => !scalar.is_unsigned(),

@@ -178,22 +178,24 @@ fn atomics_have_the_scope_that_they_say() {
 }
 
 #[test]
-fn atomic_accesses_have_the_order_that_they_say() {
+fn atomic_accesses_have_the_order_and_the_scope_that_they_say() {
+    let scopes = [(Scope::Block, "cta"), (Scope::Device, "gpu"), (Scope::System, "sys")];
     for (ty, bits) in [(U32, "b32"), (F32, "b32"), (I64, "b64"), (F64, "b64")] {
         let from = Type::pointer_const(ty.clone());
         for (order, word) in [(Order::Relaxed, "relaxed"), (Order::Acquire, "acquire")] {
-            let instruction = format!("ld.{word}.gpu.{bits}");
-            check(
-                Builtin::AtomicLoad(order),
-                std::slice::from_ref(&from),
-                ty.clone(),
-                &[&instruction],
-            );
+            for (scope, of) in scopes {
+                let load = Builtin::AtomicLoad(order, scope);
+                let instruction = format!("ld.{word}.{of}.{bits}");
+                check(load, std::slice::from_ref(&from), ty.clone(), &[&instruction]);
+            }
         }
         let to = Type::pointer_mut(ty.clone());
         for (order, word) in [(Order::Relaxed, "relaxed"), (Order::Release, "release")] {
-            let instruction = format!("st.{word}.gpu.{bits}");
-            check(Builtin::AtomicStore(order), &[to.clone(), ty.clone()], UNIT, &[&instruction]);
+            for (scope, of) in scopes {
+                let store = Builtin::AtomicStore(order, scope);
+                let instruction = format!("st.{word}.{of}.{bits}");
+                check(store, &[to.clone(), ty.clone()], UNIT, &[&instruction]);
+            }
         }
     }
 }

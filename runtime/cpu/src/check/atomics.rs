@@ -6,7 +6,9 @@ use super::block::BlockCheck;
 use super::clock::{Scoped, SharedClock, join};
 use super::order::add_point;
 use super::{Fences, lock};
-use crate::abi::{ACCESS_ACQUIRE, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_RELEASE};
+use crate::abi::{
+    ACCESS_ACQUIRE, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BLOCK, ACCESS_RELEASE,
+};
 
 impl BlockCheck {
     /// Joins the threads' knowledge from atomics, for example at a barrier. A fence before a barrier also counts for the
@@ -75,8 +77,9 @@ impl BlockCheck {
         }
         if kind != ACCESS_ATOMIC_STORE {
             if implied || flags & ACCESS_ACQUIRE != 0 {
-                self.acquire(thread, address);
-                self.threads[thread as usize].acquiring = Some(address);
+                let in_block = flags & ACCESS_BLOCK != 0;
+                self.acquire(thread, address, in_block);
+                self.threads[thread as usize].acquiring = Some((address, in_block));
             } else {
                 self.remember_atomic(thread, address);
             }
@@ -88,7 +91,10 @@ impl BlockCheck {
         if !implied && flags & ACCESS_RELEASE != 0 {
             // Only this store publishes it; later relaxed ones to other variables do not.
             let done = self.done(thread);
-            published = Scoped { device: done.clone(), block: done };
+            published.block.clone_from(&done);
+            if flags & ACCESS_BLOCK == 0 {
+                published.device = done;
+            }
         }
         let replaces = kind == ACCESS_ATOMIC_STORE && flags & ACCESS_RELEASE == 0 && !implied;
         let any_published = self.detector.published.load(Ordering::Relaxed);
@@ -136,18 +142,20 @@ impl BlockCheck {
         }
     }
 
-    /// The thread knows what the variable at an address tells.
-    fn acquire(&mut self, thread: u32, address: usize) {
+    /// The thread knows what the variable at an address tells, or what it tells threads of the same block.
+    fn acquire(&mut self, thread: u32, address: usize, in_block: bool) {
         let told = self.told_by(address);
         let own = &mut self.threads[thread as usize];
-        join(&mut own.clock, &told.device);
+        if !in_block {
+            join(&mut own.clock, &told.device);
+        }
         join(&mut own.clock, &told.block);
     }
 
     /// Applies the acquire of the thread's last atomic.
     pub(super) fn settle(&mut self, thread: u32) {
-        if let Some(address) = self.threads[thread as usize].acquiring.take() {
-            self.acquire(thread, address);
+        if let Some((address, in_block)) = self.threads[thread as usize].acquiring.take() {
+            self.acquire(thread, address, in_block);
         }
     }
 }

@@ -47,8 +47,8 @@ pub(super) struct Thread {
     pub(super) pending: Scoped,
     pub(super) pending_addresses: [usize; 4],
     pub(super) next_pending: usize,
-    /// Address of the last acquiring atomic, until the next event.
-    pub(super) acquiring: Option<usize>,
+    /// Address of the last acquiring atomic, and whether its scope is the block, until the next event.
+    pub(super) acquiring: Option<(usize, bool)>,
     spinning: Spinning,
 }
 

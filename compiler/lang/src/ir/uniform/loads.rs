@@ -35,7 +35,7 @@ fn orders_some_threads(kind: &InstKind) -> bool {
         InstKind::CallExtern { .. } => true,
         InstKind::Builtin { builtin, .. } => matches!(
             builtin,
-            Builtin::Fence(_) | Builtin::SyncWarp | Builtin::AtomicLoad(Order::Acquire)
+            Builtin::Fence(_) | Builtin::SyncWarp | Builtin::AtomicLoad(Order::Acquire, _)
         ),
         _ => false,
     }

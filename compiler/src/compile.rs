@@ -502,9 +502,8 @@ impl Session {
         let (ptx, _) = self.ptx_of_lowered(program, &unlimited, &alone)?;
         let assembled = LinkOptions::default();
         let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
-        let mut loops = ir::graph::has_loops(&program.module).into_iter().zip(&nests);
-        let is_loose = loops.any(|(loops, nests)| loops && *nests)
-            && !ir::graph::orders_grids(&program.module);
+        let few = launch::resident::may_lack_registers(&program.module);
+        let may_lack = few.into_iter().zip(&nests).any(|(few, nests)| few && *nests);
         let launches = ir::graph::launched(&program.module);
         let kernels = program.module.kernels.iter().zip(launches).zip(nests);
         let named: Vec<_> = kernels
@@ -514,7 +513,7 @@ impl Session {
             })
             .collect();
         let threads = resident.max_block_threads;
-        link::registers::limit(&object, &named, is_loose, threads, bound).map(Some)
+        link::registers::limit(&object, &named, may_lack, threads, bound).map(Some)
     }
 
     /// Compiles and links a checked program, and compares the cubin's own parameter records with

@@ -34,7 +34,7 @@ const OF_SM: u32 = 65_536;
 const LAUNCH: u32 = 24;
 
 /// The limit for kernels that need so many registers when each is compiled alone. `object` has them; `kernels` gives their
-/// names in the machine code, and whether each launches. `is_loose` says that they have loops and that no grid waits for another.
+/// names in the machine code, and whether each launches. `may_lack` says that some let the resident kernel have few.
 /// `block_threads` is the most threads of a block that kernels launch, `bound` how many threads the resident kernel may have if it
 /// is not for the compiler to say.
 ///
@@ -43,7 +43,7 @@ const LAUNCH: u32 = 24;
 pub(crate) fn limit(
     object: &Cubin,
     kernels: &[(String, bool)],
-    is_loose: bool,
+    may_lack: bool,
     block_threads: u32,
     bound: Option<u32>,
 ) -> Result<u32> {
@@ -55,7 +55,7 @@ pub(crate) fn limit(
         };
         kernels.iter().filter_map(needs).max().unwrap_or(0)
     };
-    let least = if is_loose { LEAST_OF_LOOPS } else { LEAST };
+    let least = if may_lack { LEAST_OF_LOOPS } else { LEAST };
     let limit = balanced(most(LAUNCH), most(0), least, block_threads);
     // With `.maxnreg`, ptxas no longer sees to it that a block of so many threads can run.
     let possible = bound.map_or(limit, |threads| OF_SM / threads / UNIT * UNIT);

@@ -5,7 +5,7 @@
 //! - `bodies.rs` replaces, in the code of these kernels, the operations that rely on the hardware's blocks;
 //! - `warps.rs` does so with their warp operations;
 //! - `launches.rs` lowers their launches to calls of the scheduler;
-//! - `dispatch.rs` makes the functions that the scheduler calls, and its entry, [`ENTRY`];
+//! - `dispatch.rs` makes the functions that the scheduler calls, and its entry, [`ENTRY`]; those that run blocks are in `runner.rs`;
 //! - `global_pointers.rs` tells the code generator which pointers of the result point to global memory.
 //!
 //! A kernel that neither launches nor is launched stays an ordinary kernel. The symbol of every other kernel only traps.
@@ -15,6 +15,7 @@ mod dispatch;
 mod global_pointers;
 mod launches;
 mod plan;
+mod runner;
 #[cfg(test)]
 mod tests;
 mod warps;
@@ -27,6 +28,7 @@ use crate::ir::{Module, symbol};
 use crate::layout::{Layouts, compute_layouts};
 pub use global_pointers::GlobalPointers;
 use plan::Plan;
+pub use plan::may_lack_registers;
 
 /// The kernel that the host launches in place of kernels that launch or are launched.
 pub const ENTRY: &str = "__gridlet_resident";

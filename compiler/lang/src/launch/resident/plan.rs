@@ -45,7 +45,7 @@ pub(super) struct Plan {
     /// By kernel, whether the warps of a block need not wait for each other before the next block.
     pub(super) apart: Vec<bool>,
     /// By kernel, whether a thread keeps the index of its block to find the next one. Otherwise it divides, which takes long beside a short
-    /// block, but needs fewer registers: where no grid waits for another, programs with loops may have few.
+    /// block, but needs fewer registers: see [`may_lack_registers`].
     pub(super) keeps_index: Vec<bool>,
     /// By kernel, around which blocks its runner must call `enter_lanes` and `leave_lanes`.
     pub(super) meets: Vec<Blocks>,
@@ -162,7 +162,7 @@ impl Plan {
             apart,
             meets: meets(module, &early_in_warps),
             early_in_warps,
-            keeps_index: loops.into_iter().map(|loops| has_scopes || !loops).collect(),
+            keeps_index: may_lack_registers(module).into_iter().map(|few| !few).collect(),
             has_scopes,
             fills_worker,
             flags,
@@ -206,6 +206,13 @@ impl Plan {
     pub(super) fn thread_bound(&self) -> Option<u32> {
         (self.max_block_threads.max(self.declared_threads) > 256).then_some(MAX_THREADS)
     }
+}
+
+/// By kernel, whether it lets the resident kernel have few registers: it has loops, so that a block takes long beside what the scheduler
+/// reads from memory then, and no grid waits for another.
+pub fn may_lack_registers(module: &Module) -> Vec<bool> {
+    let waits = graph::orders_grids(module);
+    graph::has_loops(module).into_iter().map(|loops| loops && !waits).collect()
 }
 
 /// By kernel, whether it launches or is launched, or uses streams.

@@ -5,6 +5,7 @@
 //! the first and the last one and nothing wraps in between. Codegen that runs a row as a loop can test this
 //! once before the loop and remove the branch from the loop.
 
+use super::loops::shared_slots;
 use super::{BinaryOp, BlockId, Const, Function, InstId, InstKind, Module, Operand, Terminator};
 use crate::types::{Scalar, Type};
 
@@ -76,27 +77,16 @@ pub(crate) fn geometry_field(body: &Function, kind: &InstKind) -> Option<u32> {
 /// ways.
 pub fn stored_once(function: &Function) -> Vec<Option<Operand>> {
     let mut stores = vec![Vec::new(); function.slots.len()];
-    let mut is_plain = vec![true; function.slots.len()];
-    let mut escapes = |operand: &Operand| {
-        if let Operand::Slot(slot) = operand {
-            is_plain[slot.index()] = false;
-        }
-    };
     for inst in &function.instructions {
-        match &inst.kind {
-            InstKind::Load(Operand::Slot(_)) => {}
-            InstKind::Store { pointer: Operand::Slot(slot), value } => {
-                stores[slot.index()].push(value.clone());
-                escapes(value);
-            }
-            kind => kind.for_each_operand(&mut escapes),
+        if let InstKind::Store { pointer: Operand::Slot(slot), value } = &inst.kind {
+            stores[slot.index()].push(value.clone());
         }
     }
-    let one = |(stores, is_plain): (Vec<Operand>, bool)| match stores.as_slice() {
-        [value] if is_plain => Some(value.clone()),
+    let one = |(stores, is_shared): (Vec<Operand>, bool)| match stores.as_slice() {
+        [value] if !is_shared => Some(value.clone()),
         _ => None,
     };
-    stores.into_iter().zip(is_plain).map(one).collect()
+    stores.into_iter().zip(shared_slots(function)).map(one).collect()
 }
 
 /// Whether nothing but the return happens from a block on.

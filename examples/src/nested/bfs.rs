@@ -20,18 +20,9 @@ pub const PROGRAM: Nested = Nested {
 
 const THREADS: u32 = 256;
 
-/// The number of an input is the first vertex; its arrays are those of the graph.
+/// The number of an input is the first vertex.
 fn cases(size: Size) -> Vec<Case> {
-    let case = |(name, graph): (String, &Graph)| Case {
-        name,
-        input: Input {
-            numbers: vec![0],
-            arrays: vec![graph.offsets.clone(), graph.targets.clone()],
-        },
-        launches: None,
-        versions: &Version::ALL,
-    };
-    Graph::all(size).into_iter().map(case).collect()
+    Graph::cases(size, &[0], |_| vec![])
 }
 
 struct Bfs {

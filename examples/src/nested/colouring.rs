@@ -27,16 +27,7 @@ const THREADS: u32 = 256;
 
 /// The arrays of an input are those of the graph.
 fn cases(size: Size) -> Vec<Case> {
-    let case = |(name, graph): (String, &Graph)| Case {
-        name,
-        input: Input {
-            numbers: vec![],
-            arrays: vec![graph.offsets.clone(), graph.targets.clone()],
-        },
-        launches: None,
-        versions: &Version::ALL,
-    };
-    Graph::all(size).into_iter().map(case).collect()
+    Graph::cases(size, &[], |_| vec![])
 }
 
 struct Colouring {

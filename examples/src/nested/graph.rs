@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context as _, ensure};
 
-use super::Size;
+use super::{Case, Input, Size, Version};
 
 /// A graph: the neighbours of vertex `v` are `targets[offsets[v]..offsets[v + 1]]`, in order. Each edge has both directions.
 pub(super) struct Graph {
@@ -85,7 +85,7 @@ impl Graph {
     }
 
     /// Named graphs of that size.
-    pub(super) fn all(size: Size) -> Vec<(String, &'static Graph)> {
+    fn all(size: Size) -> Vec<(String, &'static Graph)> {
         static FULL: OnceLock<[Graph; 2]> = OnceLock::new();
         static SMALL: OnceLock<[Graph; 3]> = OnceLock::new();
         let names = ["R-MAT of scale 20, 16 edges a vertex", "grid of 1,024 × 1,024"];
@@ -98,6 +98,21 @@ impl Graph {
             ),
         };
         names.iter().map(|name| name.to_string()).zip(graphs).collect()
+    }
+
+    /// A case for each graph of that size. The arrays of its input are those of the graph, then `more`.
+    pub(super) fn cases(
+        size: Size,
+        numbers: &[u64],
+        more: impl Fn(&Graph) -> Vec<Vec<u32>>,
+    ) -> Vec<Case> {
+        let case = |(name, graph): (String, &Graph)| {
+            let mut arrays = vec![graph.offsets.clone(), graph.targets.clone()];
+            arrays.extend(more(graph));
+            let input = Input { numbers: numbers.to_vec(), arrays };
+            Case { name, input, launches: None, versions: &Version::ALL }
+        };
+        Graph::all(size).into_iter().map(case).collect()
     }
 }
 

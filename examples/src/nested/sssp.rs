@@ -20,18 +20,9 @@ pub const PROGRAM: Nested = Nested {
 
 const THREADS: u32 = 256;
 
-/// The number of an input is the first vertex; its arrays are those of the graph, and the weight of each edge.
+/// The number of an input is the first vertex; behind the graph's arrays is the weight of each edge.
 fn cases(size: Size) -> Vec<Case> {
-    let case = |(name, graph): (String, &Graph)| Case {
-        name,
-        input: Input {
-            numbers: vec![0],
-            arrays: vec![graph.offsets.clone(), graph.targets.clone(), weights(graph)],
-        },
-        launches: None,
-        versions: &Version::ALL,
-    };
-    Graph::all(size).into_iter().map(case).collect()
+    Graph::cases(size, &[0], |graph| vec![weights(graph)])
 }
 
 /// From 1 to 63.

@@ -503,79 +503,55 @@ pub enum InstKind {
     Launch(Box<Launch>),
 }
 
-impl InstKind {
-    /// Calls `visit` with each operand, in the order of the fields.
-    pub fn for_each_operand(&self, mut visit: impl FnMut(&Operand)) {
-        match self {
+/// Calls `$visit` with each operand of an instruction, in the order of the fields. Both of its users differ only in whether the operands
+/// may change.
+macro_rules! visit_operands {
+    ($kind:expr, $visit:ident, $iter:ident $(, $mutable:tt)?) => {
+        match $kind {
             InstKind::HardwareGeometry => {}
             InstKind::Load(operand)
             | InstKind::Unary(_, operand)
             | InstKind::Cast(operand)
             | InstKind::FieldAddress { base: operand, .. }
             | InstKind::ByteOffset { base: operand, .. }
-            | InstKind::Extract { base: operand, .. } => visit(operand),
+            | InstKind::Extract { base: operand, .. } => $visit(operand),
             InstKind::Store { pointer: first, value: second }
             | InstKind::Binary(_, first, second)
             | InstKind::Advance(first, second)
             | InstKind::ElementAddress { base: first, index: second }
             | InstKind::PointerDifference(first, second) => {
-                visit(first);
-                visit(second);
+                $visit(first);
+                $visit(second);
             }
             InstKind::Select(condition, yes, no) => {
-                [condition, yes, no].into_iter().for_each(visit)
+                [condition, yes, no].into_iter().for_each($visit)
             }
             InstKind::Aggregate(operands)
             | InstKind::Call { arguments: operands, .. }
             | InstKind::CallExtern { arguments: operands, .. }
-            | InstKind::Builtin { arguments: operands, .. } => operands.iter().for_each(visit),
+            | InstKind::Builtin { arguments: operands, .. } => operands.$iter().for_each($visit),
             InstKind::Launch(launch) => {
-                [&launch.grid, &launch.block, &launch.shared].into_iter().for_each(&mut visit);
-                if let Stream::Value(stream) = &launch.stream {
-                    visit(stream);
+                $visit(&$($mutable)? launch.grid);
+                $visit(&$($mutable)? launch.block);
+                $visit(&$($mutable)? launch.shared);
+                if let Stream::Value(stream) = &$($mutable)? launch.stream {
+                    $visit(stream);
                 }
-                launch.arguments.iter().for_each(visit);
+                launch.arguments.$iter().for_each($visit);
             }
         }
-    }
+    };
 }
 
 impl InstKind {
+    /// Calls `visit` with each operand, in the order of the fields.
+    pub fn for_each_operand(&self, mut visit: impl FnMut(&Operand)) {
+        visit_operands!(self, visit, iter);
+    }
+
     /// Calls `visit` with each operand, in the order of the fields, to change it.
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Operand)) {
-        match self {
-            InstKind::HardwareGeometry => {}
-            InstKind::Load(operand)
-            | InstKind::Unary(_, operand)
-            | InstKind::Cast(operand)
-            | InstKind::FieldAddress { base: operand, .. }
-            | InstKind::ByteOffset { base: operand, .. }
-            | InstKind::Extract { base: operand, .. } => visit(operand),
-            InstKind::Store { pointer: first, value: second }
-            | InstKind::Binary(_, first, second)
-            | InstKind::Advance(first, second)
-            | InstKind::ElementAddress { base: first, index: second }
-            | InstKind::PointerDifference(first, second) => {
-                visit(first);
-                visit(second);
-            }
-            InstKind::Select(condition, yes, no) => {
-                [condition, yes, no].into_iter().for_each(visit)
-            }
-            InstKind::Aggregate(operands)
-            | InstKind::Call { arguments: operands, .. }
-            | InstKind::CallExtern { arguments: operands, .. }
-            | InstKind::Builtin { arguments: operands, .. } => operands.iter_mut().for_each(visit),
-            InstKind::Launch(launch) => {
-                [&mut launch.grid, &mut launch.block, &mut launch.shared]
-                    .into_iter()
-                    .for_each(&mut visit);
-                if let Stream::Value(stream) = &mut launch.stream {
-                    visit(stream);
-                }
-                launch.arguments.iter_mut().for_each(visit);
-            }
-        }
+        visit_operands!(self, visit, iter_mut, mut);
     }
 }
 

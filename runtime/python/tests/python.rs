@@ -19,8 +19,8 @@ const PACKAGES: [&str; 6] = ["numpy", "pytest>=9", "ipython>=8", "ml_dtypes", "r
 /// How long pip may take. It downloads about 250 MB.
 const INSTALLING: Duration = Duration::from_mins(15);
 
-/// How long one pytest may take: ten times what it takes on two processors.
-const TESTING: Duration = Duration::from_mins(10);
+/// How long one pytest may take: twenty times what it takes on two processors that do nothing else.
+const TESTING: Duration = Duration::from_mins(20);
 
 #[test]
 fn the_python_tests_pass() {
@@ -40,16 +40,26 @@ fn the_python_tests_pass() {
         pytest.env("GRIDLET_CACHE_SIZE", "0");
         let (status, text) = limited(&mut pytest, TESTING);
         println!("{text}");
-        match status {
-            Some(status) => assert!(status.success(), "pytest ended with {status}"),
-            None => panic!("pytest took more than {TESTING:?} and was ended"),
-        }
+        // What Python prints where pytest lets it end a test that takes too long: see pyproject.toml.
+        let hangs = status.is_none() || text.contains("Timeout (");
+        (status, hangs)
+    };
+    let passes = |(status, _): (Option<ExitStatus>, bool)| match status {
+        Some(status) => assert!(status.success(), "pytest ended with {status}"),
+        None => panic!("pytest took more than {TESTING:?} and was ended"),
     };
     // Ray runs Python code in forks of this process, which may hang where JAX or IPython have started threads: a process each.
     let cluster = package.join("tests/test_cluster.py");
     let [tests, page] = ["tests", "../../docs/python.md"].map(|path| package.join(path));
-    pytest(&[&cluster]);
-    pytest(&[&tests, &page, Path::new("--ignore"), &cluster]);
+    passes(pytest(&[&tests, &page, Path::new("--ignore"), &cluster]));
+    // Ray starts and ends processes, and waits for ever if it loses one: it gets a second try.
+    let first = pytest(&[&cluster]);
+    if first.1 {
+        println!("the tests with Ray did not end; they run once more");
+        passes(pytest(&[&cluster]));
+    } else {
+        passes(first);
+    }
 }
 
 #[test]

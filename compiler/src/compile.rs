@@ -502,8 +502,10 @@ impl Session {
         let (ptx, _) = self.ptx_of_lowered(program, &unlimited, &alone)?;
         let assembled = LinkOptions::default();
         let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
-        let few = launch::resident::may_lack_registers(&program.module);
-        let may_lack = few.into_iter().zip(&nests).any(|(few, nests)| few && *nests);
+        let loops = ir::graph::has_loops(&program.module);
+        let waits = ir::graph::orders_grids(&program.module);
+        let few = launch::resident::may_lack_registers(loops, waits);
+        let may_lack = few.zip(&nests).any(|(few, nests)| few && *nests);
         let launches = ir::graph::launched(&program.module);
         let kernels = program.module.kernels.iter().zip(launches).zip(nests);
         let named: Vec<_> = kernels

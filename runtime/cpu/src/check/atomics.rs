@@ -77,7 +77,7 @@ impl BlockCheck {
         }
         if kind != ACCESS_ATOMIC_STORE {
             if implied || flags & ACCESS_ACQUIRE != 0 {
-                let in_block = flags & ACCESS_BLOCK != 0;
+                let in_block = !implied && flags & ACCESS_BLOCK != 0;
                 self.acquire(thread, address, in_block);
                 self.threads[thread as usize].acquiring = Some((address, in_block));
             } else {
@@ -142,7 +142,7 @@ impl BlockCheck {
         }
     }
 
-    /// The thread knows what the variable at an address tells, or what it tells threads of the same block.
+    /// The thread knows what the variable at an address tells; if `in_block`, only what it tells threads of the same block.
     fn acquire(&mut self, thread: u32, address: usize, in_block: bool) {
         let told = self.told_by(address);
         let own = &mut self.threads[thread as usize];

@@ -520,6 +520,22 @@ fn atomics_between_fences_order_blocks() {
     assert!(!last_block_races(implied, false, true));
 }
 
+/// The atomics themselves race, as one is for its block only.
+#[test]
+fn implied_fences_are_for_all_blocks() {
+    let world = World::with(Options { fences: Fences::Implied, ..Options::default() });
+    let grid = world.start("k", 2, 1);
+    let flag = BUFFER + 512;
+    let mut block = world.block(grid, 0);
+    write(&mut block, 0, BUFFER, 2);
+    atomic(&mut block, 0, flag, 3);
+    block.ended();
+    let mut block = world.block(grid, 1);
+    let _ = block.access(0, flag, 4, ACCESS_ATOMIC | ACCESS_BLOCK, 4);
+    read(&mut block, 0, BUFFER, 5);
+    assert_eq!(world.found(), [(Kind::Race, 4, Some(3))]);
+}
+
 #[test]
 fn releases_and_acquires_order_threads() {
     let world = World::new();

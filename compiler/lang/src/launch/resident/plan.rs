@@ -162,7 +162,7 @@ impl Plan {
             apart,
             meets: meets(module, &early_in_warps),
             early_in_warps,
-            keeps_index: may_lack_registers(module).into_iter().map(|few| !few).collect(),
+            keeps_index: may_lack_registers(loops, has_scopes).map(|few| !few).collect(),
             has_scopes,
             fills_worker,
             flags,
@@ -208,11 +208,10 @@ impl Plan {
     }
 }
 
-/// By kernel, whether it lets the resident kernel have few registers: it has loops, so that a block takes long beside what the scheduler
-/// reads from memory then, and no grid waits for another.
-pub fn may_lack_registers(module: &Module) -> Vec<bool> {
-    let waits = graph::orders_grids(module);
-    graph::has_loops(module).into_iter().map(|loops| loops && !waits).collect()
+/// By kernel, whether it lets the resident kernel have few registers: it has `loops` ([`graph::has_loops`]), and no grid waits for another
+/// (`waits`: [`graph::orders_grids`]).
+pub fn may_lack_registers(loops: Vec<bool>, waits: bool) -> impl Iterator<Item = bool> {
+    loops.into_iter().map(move |loops| loops && !waits)
 }
 
 /// By kernel, whether it launches or is launched, or uses streams.

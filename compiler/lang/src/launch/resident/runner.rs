@@ -37,6 +37,7 @@ pub(super) struct Called {
 }
 
 impl Called {
+    /// Looks them up in the scheduler that was added to the program.
     pub(super) fn find(plan: &Plan, scheduler: &Added) -> Result<Self> {
         Ok(Called {
             is_before: scheduler.function("is_before")?,

@@ -30,7 +30,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
         let address = pointer(address)?;
-        if scope != Scope::Device && self.cx.cpu().is_none() {
+        if self.needs_assembly(scope) {
             return self.scoped_atomic(op, scope, address, value, scalar);
         }
         let rmw = match (op, scalar.is_signed()) {
@@ -80,7 +80,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         expected: BasicValueEnum<'ctx>,
         new: BasicValueEnum<'ctx>,
     ) -> Result<BasicValueEnum<'ctx>> {
-        if scope != Scope::Device && self.cx.cpu().is_none() {
+        if self.needs_assembly(scope) {
             return self.scoped_atomic_cas(scope, address, expected, new);
         }
         let (expected, new) = (int(expected)?, int(new)?);

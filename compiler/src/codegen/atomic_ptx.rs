@@ -12,10 +12,24 @@ use super::function::FunctionEmitter;
 use super::globals::GLOBAL;
 use super::values::{int, pointer, result};
 use crate::error::Result;
-use gridlet_lang::builtins::{AtomicOp, Order, Scope};
+use gridlet_lang::builtins::{AtomicOp, Builtin, Order, Scope};
 use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Whether an atomic operation becomes assembly.
+    pub(super) fn is_assembly(&self, builtin: Builtin) -> bool {
+        match builtin {
+            Builtin::AtomicLoad(..) | Builtin::AtomicStore(..) => self.cx.cpu().is_none(),
+            Builtin::Atomic(_, scope) | Builtin::AtomicCas(scope) => self.needs_assembly(scope),
+            _ => false,
+        }
+    }
+
+    /// Whether an operation that reads, modifies and writes within a scope becomes assembly.
+    pub(super) fn needs_assembly(&self, scope: Scope) -> bool {
+        scope != Scope::Device && self.cx.cpu().is_none()
+    }
+
     /// Reads, modifies and writes within a scope; returns the old value.
     pub(super) fn scoped_atomic(
         &self,

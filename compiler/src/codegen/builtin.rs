@@ -30,7 +30,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .map(|operand| self.operand(operand))
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
         if matches!(builtin.properties().memory, Memory::Atomic(_)) {
-            values[0] = self.accessed(&arguments[0])?.into();
+            values[0] = match self.is_assembly(builtin) {
+                true => self.accessed_by_assembly(&arguments[0])?.into(),
+                false => self.accessed(&arguments[0])?.into(),
+            };
         }
         let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
         if self.cx.cpu().is_some()

@@ -82,7 +82,8 @@ fn calls_compile_as_the_tables_say() {
         for becomes in quoted(&row[4]) {
             // LLVM may omit a state space that it can infer.
             let words: Vec<&str> = becomes.split('.').collect();
-            let found = text.lines().any(|line| match becomes.starts_with("atom.") {
+            let accesses = ["atom.", "ld.", "st."].iter().any(|name| becomes.starts_with(name));
+            let found = text.lines().any(|line| match accesses {
                 true => {
                     let parts: Vec<&str> = line.trim().split(['.', ' ', '\t']).collect();
                     let scope = |list: &[&str]| ["cta", "sys"].map(|scope| list.contains(&scope));

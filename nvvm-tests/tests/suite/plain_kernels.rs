@@ -68,6 +68,36 @@ fn variables_of_bool_are_predicates() {
     }
 }
 
+/// They are assembly, whose state space no back end changes. A function that is also called with `shared` memory stays generic.
+#[test]
+fn atomic_accesses_of_global_memory_say_so() {
+    let source = "
+        fn both(at: *mut u32) -> u32 { return atomic_load(at, acquire); }
+        fn only_global(at: *mut u32, n: u32) { atomic_store(at + 1, n, relaxed); }
+        kernel k(values: *mut u32) {
+            shared own: u32;
+            if thread_idx.x == 0 { own = 1; }
+            sync_threads();
+            let n = atomic_add_block(&values[n_of(values)], both(&own)) + both(values);
+            atomic_store(&own, n, relaxed);
+            only_global(values, atomic_cas_system(&values[2], n, 5));
+        }
+        fn n_of(at: *mut u32) -> u32 { return at[3] % 2; }";
+    let Some(both) = kernels("atomic_accesses_of_global_memory_say_so", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let all = [
+            "ld.acquire.gpu.b32",
+            "st.relaxed.gpu.b32",
+            "ld.acquire.gpu.global",
+            "st.relaxed.gpu.global.b32",
+            "atom.cta.global.add.u32",
+            "atom.sys.global.cas.b32",
+        ];
+        assert_eq!(all.map(|word| count(ptx, word)), [2, 1, 0, 1, 1, 1], "{backend:?}\n{ptx}");
+    }
+}
+
 /// nvcc drops the status of a launch. The code that keeps it is a comparison and a call.
 #[test]
 fn lost_launches_are_recorded_out_of_line() {

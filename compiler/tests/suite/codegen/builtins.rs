@@ -152,9 +152,9 @@ fn atomics_are_relaxed_and_of_device_scope() {
 fn atomics_have_the_scope_that_they_say() {
     let pointer = Type::pointer_mut(U32);
     for (scope, cas) in [
-        (Scope::Block, "atom.cta.cas.b32"),
+        (Scope::Block, "atom.cta.global.cas.b32"),
         (Scope::Device, "atom.relaxed.gpu.global.cas.b32"),
-        (Scope::System, "atom.sys.cas.b32"),
+        (Scope::System, "atom.sys.global.cas.b32"),
     ] {
         check(Builtin::AtomicCas(scope), &[pointer.clone(), U32, U32], U32, &[cas]);
     }
@@ -171,7 +171,7 @@ fn atomics_have_the_scope_that_they_say() {
     ] {
         for (scope, word) in [(Scope::Block, "cta"), (Scope::System, "sys")] {
             let arguments = [Type::pointer_mut(ty.clone()), ty.clone()];
-            let instruction = format!("atom.{word}.{instruction}");
+            let instruction = format!("atom.{word}.global.{instruction}");
             check(Builtin::Atomic(op, scope), &arguments, ty.clone(), &[&instruction]);
         }
     }
@@ -185,7 +185,7 @@ fn atomic_accesses_have_the_order_and_the_scope_that_they_say() {
         for (order, word) in [(Order::Relaxed, "relaxed"), (Order::Acquire, "acquire")] {
             for (scope, of) in scopes {
                 let load = Builtin::AtomicLoad(order, scope);
-                let instruction = format!("ld.{word}.{of}.{bits}");
+                let instruction = format!("ld.{word}.{of}.global.{bits}");
                 check(load, std::slice::from_ref(&from), ty.clone(), &[&instruction]);
             }
         }
@@ -193,7 +193,7 @@ fn atomic_accesses_have_the_order_and_the_scope_that_they_say() {
         for (order, word) in [(Order::Relaxed, "relaxed"), (Order::Release, "release")] {
             for (scope, of) in scopes {
                 let store = Builtin::AtomicStore(order, scope);
-                let instruction = format!("st.{word}.{of}.{bits}");
+                let instruction = format!("st.{word}.{of}.global.{bits}");
                 check(store, &[to.clone(), ty.clone()], UNIT, &[&instruction]);
             }
         }

@@ -1,7 +1,7 @@
 //! Pointers that certainly point to global memory.
 //!
 //! Back ends have instructions for it. For the parameters of an entry they find out by themselves, but not for those that the
-//! resident kernel reads from memory.
+//! resident kernel reads from memory, nor where they access memory by assembly.
 
 use super::instructions;
 use crate::builtins::Builtin;

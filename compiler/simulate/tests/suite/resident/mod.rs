@@ -1,6 +1,7 @@
 //! The strategy `resident` on the model: its scheduler runs in many orders, with few workers and little memory.
 
 mod corpus;
+mod handing_over;
 mod lists;
 mod recycling;
 mod returns;

@@ -30,10 +30,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .map(|operand| self.operand(operand))
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
         if matches!(builtin.properties().memory, Memory::Atomic(_)) {
-            values[0] = match self.is_assembly(builtin) {
-                true => self.accessed_by_assembly(&arguments[0])?.into(),
-                false => self.accessed(&arguments[0])?.into(),
+            let address = if self.is_assembly(builtin) {
+                self.accessed_by_assembly(&arguments[0])?
+            } else {
+                self.accessed(&arguments[0])?
             };
+            values[0] = address.into();
         }
         let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
         if self.cx.cpu().is_some()

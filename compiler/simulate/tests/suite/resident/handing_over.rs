@@ -1,8 +1,8 @@
 //! One thread launches many grids while other workers wait: it hands over up to twelve at a time, one to each or several to some.
 
-use gridlet_simulate::{Device, Grid, Options, Policy};
+use gridlet_simulate::{Options, Policy};
 
-use super::{Nested, Root, Workers};
+use super::{Nested, Workers};
 
 /// Two threads, so that no lane of a warp runs a grid on its own.
 const LOOP: &str = "
@@ -27,17 +27,8 @@ fn grids_that_one_thread_launches_run_once_whoever_waits() {
             let (weak, lockstep) = (seed % 2 == 1, seed < 2);
             let options = Options { policy, weak, lockstep, ..Options::seed(seed) };
             let workers = Workers { count, more_warps: 0, more_records: 2000 };
-            let mut device = Device::new(&nested.program);
-            let counts = device.allocate(children as usize * 4);
-            let memory = nested.memory(&mut device, &workers);
-            let mut parameters = counts.to_le_bytes().to_vec();
-            parameters.extend(children.to_le_bytes());
-            let root = Root { kernel: "root", grid: Grid::new(1, 1), parameters: &parameters };
-            let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-            launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
-            let ran = device.read_words(counts, children as usize);
+            let ran = nested.count("root", children as usize, &[children], &workers, &options);
             assert_eq!(ran, vec![2; children as usize], "{options:?}, {workers:?}");
-            assert_eq!(nested.lost(&device)[0], 0, "{options:?}, {workers:?}");
         }
     }
 }

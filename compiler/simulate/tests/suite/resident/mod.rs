@@ -140,6 +140,28 @@ impl Nested {
         }
     }
 
+    /// Runs a kernel in one thread, with `words` counters and then `numbers` as arguments, and gives the counters. The run
+    /// must end and lose no launch.
+    fn count(
+        &self,
+        kernel: &str,
+        words: usize,
+        numbers: &[u32],
+        workers: &Workers,
+        options: &Options,
+    ) -> Vec<u32> {
+        let mut device = Device::new(&self.program);
+        let counters = device.allocate(words * 4);
+        let memory = self.memory(&mut device, workers);
+        let mut parameters = counters.to_le_bytes().to_vec();
+        parameters.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        let root = Root { kernel, grid: Grid::new(1, 1), parameters: &parameters };
+        let launched = self.launch(&mut device, memory, &root, workers, options);
+        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        assert_eq!(self.lost(&device)[0], 0, "{options:?}, {workers:?}");
+        device.read_words(counters, words)
+    }
+
     /// The status of the launch that was lost first, or 0.
     fn lost(&self, device: &Device<'_>) -> Vec<u32> {
         let (record, _) = device.variable(LOST_LAUNCH_RECORD).expect("the record of lost launches");

@@ -36,18 +36,8 @@ fn records_are_used_again_when_no_fresh_ones_are_left() {
         let options = Options { policy, weak, lockstep, ..Options::seed(seed) };
         let count = 1 + seed as u32 % 4;
         let workers = Workers { count, more_warps: 0, more_records: 700 + 200 * count };
-        let mut device = Device::new(&nested.program);
-        let counter = device.allocate(8);
-        let memory = nested.memory(&mut device, &workers);
-        let mut parameters = counter.to_le_bytes().to_vec();
-        parameters.extend(9_u32.to_le_bytes());
-        parameters.extend(1_u32.to_le_bytes());
-        let root = Root { kernel: "node", grid: Grid::new(1, 1), parameters: &parameters };
-        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
-        let lost = nested.lost(&device)[0];
-        let ran = device.read_words(counter, 1)[0];
-        assert_eq!((ran, lost), (expected, 0), "{options:?}, {workers:?}");
+        let ran = nested.count("node", 2, &[9, 1], &workers, &options)[0];
+        assert_eq!(ran, expected, "{options:?}, {workers:?}");
     }
     assert!(expected > 2_000, "{expected} nodes");
 }
@@ -71,19 +61,10 @@ fn grids_that_the_stack_has_no_room_for_run() {
         let options = Options { policy, lockstep: seed % 3 != 0, ..Options::seed(seed) };
         let count = 2 + seed as u32 % 3;
         let workers = Workers { count, more_warps: 0, more_records: 12_000 };
-        let mut device = Device::new(&nested.program);
-        let counter = device.allocate(4);
-        let memory = nested.memory(&mut device, &workers);
         let children = 17 + seed as u32 % 5;
-        let mut parameters = counter.to_le_bytes().to_vec();
-        parameters.extend(3_u32.to_le_bytes());
-        parameters.extend(children.to_le_bytes());
-        let root = Root { kernel: "node", grid: Grid::new(1, 1), parameters: &parameters };
-        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        let ran = nested.count("node", 1, &[3, children], &workers, &options)[0];
         let expected = (0..=3).map(|depth| children.pow(depth)).sum::<u32>();
-        let ran = device.read_words(counter, 1)[0];
-        assert_eq!((ran, nested.lost(&device)[0]), (expected, 0), "{options:?}, {workers:?}");
+        assert_eq!(ran, expected, "{options:?}, {workers:?}");
     }
 }
 
@@ -166,21 +147,13 @@ kernel step(count: *mut u32, left: u32) {
 #[test]
 fn records_of_streams_are_used_again() {
     let nested = Nested::new(STREAMS);
-    let steps = 600;
+    let steps = 600_u32;
     for seed in 0..12_u64 {
         let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
         let lockstep = seed % 3 != 0;
         let options = Options { policy, lockstep, max_steps: 400_000_000, ..Options::seed(seed) };
         let workers = Workers { count: 2 + seed as u32 % 3, more_warps: 0, more_records: 4 };
-        let mut device = Device::new(&nested.program);
-        let counter = device.allocate(4);
-        let memory = nested.memory(&mut device, &workers);
-        let mut parameters = counter.to_le_bytes().to_vec();
-        parameters.extend((steps - 1_u32).to_le_bytes());
-        let root = Root { kernel: "step", grid: Grid::new(1, 1), parameters: &parameters };
-        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
-        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
-        let ran = device.read_words(counter, 1)[0];
-        assert_eq!((ran, nested.lost(&device)[0]), (2 * steps, 0), "{options:?}, {workers:?}");
+        let ran = nested.count("step", 1, &[steps - 1], &workers, &options)[0];
+        assert_eq!(ran, 2 * steps, "{options:?}, {workers:?}");
     }
 }

@@ -547,11 +547,15 @@ impl Session {
         let device_runtime = program.needs_device_runtime(strategy);
         let (ptx, mut log) = std::thread::scope(|scope| {
             let limit = scope.spawn(|| self.register_limit(program, options));
-            // Loading nvJitLink takes about as long as compiling a small program, so both run in
-            // parallel. If loading or starting the thread fails, `device_link` loads it and reports
-            // the error.
-            if self.assembler(device_runtime).is_none() && self.nvjitlink.get().is_none() {
-                let load = || _ = self.nvjitlink();
+            // Meanwhile, in the order in which they are needed: the system loads one library at a time. If loading or starting the
+            // thread fails, what uses a library loads it and reports the error.
+            let links = self.assembler(device_runtime).is_none() && self.nvjitlink.get().is_none();
+            let compiles = options.uses_libnvvm() && self.libnvvm.get().is_none();
+            if links || compiles {
+                let load = move || {
+                    _ = compiles.then(|| self.libnvvm());
+                    _ = links.then(|| self.nvjitlink());
+                };
                 let _ = std::thread::Builder::new().spawn_scoped(scope, load);
             }
             let (mut ptx, log) = self.ptx(program, options)?;

@@ -23,7 +23,7 @@ use crate::error::Result;
 use gridlet_lang::ir::{
     BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
 };
-use gridlet_lang::launch::stays_out_of_line;
+use gridlet_lang::launch;
 use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
 
@@ -38,7 +38,14 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             Target::Nvptx(options) if options.fast_apart => called_bodies(self.ir),
             _ => BTreeSet::new(),
         };
-        for (at, function) in (0..).zip(&self.ir.functions) {
+        let out_of_line = match self.cpu() {
+            None => launch::out_of_line(self.ir),
+            Some(_) => {
+                let names = self.ir.functions.iter().map(|function| &function.name);
+                names.map(|name| launch::stays_out_of_line(name)).collect()
+            }
+        };
+        for ((at, function), stays) in (0..).zip(&self.ir.functions).zip(out_of_line) {
             let value = match function.role {
                 Role::Entry(kernel) => match self.cpu() {
                     None => self.declare_entry(function, kernel, &exchanges)?,
@@ -49,7 +56,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                     }
                 },
                 Role::Device | Role::Body(_) => {
-                    self.declare_internal(function, apart.contains(&FunctionId(at)))?
+                    self.declare_internal(function, apart.contains(&FunctionId(at)), stays)?
                 }
             };
             for (parameter, item) in value.get_param_iter().zip(&function.parameters) {
@@ -84,8 +91,14 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 
     /// Device functions and bodies. Parameters are carried like any value; a wide result is written
-    /// through an additional last parameter, `result`. `apart`: whether a body is not its entry's alone.
-    fn declare_internal(&self, function: &Function, apart: bool) -> Result<FunctionValue<'ctx>> {
+    /// through an additional last parameter, `result`. `apart`: whether a body is not its entry's alone; `stays`: whether a
+    /// function is not inlined.
+    fn declare_internal(
+        &self,
+        function: &Function,
+        apart: bool,
+        stays: bool,
+    ) -> Result<FunctionValue<'ctx>> {
         let mut parameters = self.value_types(function.parameters.iter().map(|item| &item.ty))?;
         let wide_result = self.carrier(&function.result) == Carrier::Memory;
         if wide_result {
@@ -98,7 +111,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             _ if self.keeps_bodies() => Some("noinline"),
             Role::Body(kernel) if apart && self.ir.kernel(kernel).fast_math => Some("noinline"),
             Role::Body(_) => Some("alwaysinline"),
-            _ => stays_out_of_line(&function.name).then_some("noinline"),
+            _ => stays.then_some("noinline"),
         };
         if let Some(inlining) = inlining {
             self.add_attribute(value, AttributeLoc::Function, inlining, 0);

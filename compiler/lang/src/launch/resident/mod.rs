@@ -93,6 +93,14 @@ const OUT_OF_LINE: &[&str] = &[
     "donate",
 ];
 
+/// The function that launches a record.
+pub(super) const SUBMIT: &str = "gridlet.submit";
+
+/// Whether a function of the scheduler is part of a launch, besides [`SUBMIT`].
+pub(super) fn prepares_launch(function: &str) -> bool {
+    matches!(function, "gridlet.begin" | "gridlet.parameters" | "gridlet.note_error")
+}
+
 /// Whether a function of the scheduler must not be inlined.
 pub(super) fn stays_out_of_line(function: &str) -> bool {
     function.strip_prefix("gridlet.").is_some_and(|name| OUT_OF_LINE.contains(&name))

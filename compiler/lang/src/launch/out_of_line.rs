@@ -37,11 +37,11 @@ pub fn out_of_line(module: &Module) -> Vec<bool> {
         let mut own = Content::default();
         for inst in &function.instructions {
             let more = content(module, function, inst, &stays, &contents);
-            own.launches += more.launches;
+            own.launches = own.launches.saturating_add(more.launches);
             own.works |= more.works;
         }
         contents[at] = own;
-        let copies = own.launches * calls[at].saturating_sub(1);
+        let copies = own.launches.saturating_mul(calls[at].saturating_sub(1));
         let only_launches =
             function.role == Role::Device && !is_added(&function.name) && !own.works;
         stays[at] |= only_launches && copies > MOST_COPIES && !gets_local[at];
@@ -52,7 +52,7 @@ pub fn out_of_line(module: &Module) -> Vec<bool> {
 /// What a function does, with the functions that are inlined there.
 #[derive(Clone, Copy, Default)]
 struct Content {
-    /// The launches in its code.
+    /// The launches in its code, which grow exponentially with functions that call others twice.
     launches: usize,
     /// Whether it reads memory or acts otherwise.
     works: bool,
@@ -179,5 +179,20 @@ mod tests {
             "fn f(data: *mut u32, n: *mut u32) { launch child<<<1, 32>>>(data, 1); *n = 1; }";
         assert_eq!(apart(&calling(pointed, "&local", 4)), [""; 0]);
         assert_eq!(apart(&calling(pointed, "data", 4)), ["f"]);
+    }
+
+    #[test]
+    fn functions_that_call_each_other_twice_are_counted() {
+        let mut functions = ONE_LAUNCH
+            .replace("{ if n", "{ if data[n] == 0 { return; } if n")
+            .replace("fn f", "fn f0");
+        for at in 1..70 {
+            functions += &format!(
+                "fn f{at}(data: *mut u32, n: u32) {{ f{0}(data, n); f{0}(data, n); }}",
+                at - 1
+            );
+        }
+        functions += "fn f(data: *mut u32, n: u32) { f69(data, n); }";
+        assert_eq!(apart(&calling(&functions, "n", 4)), [""; 0]);
     }
 }

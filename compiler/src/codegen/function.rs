@@ -38,14 +38,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             Target::Nvptx(options) if options.fast_apart => called_bodies(self.ir),
             _ => BTreeSet::new(),
         };
-        let out_of_line = match self.cpu() {
-            None => launch::out_of_line(self.ir),
-            Some(_) => {
-                let names = self.ir.functions.iter().map(|function| &function.name);
-                names.map(|name| launch::stays_out_of_line(name)).collect()
-            }
+        let copies_launches = match self.cpu() {
+            None => launch::copies_launches(self.ir),
+            Some(_) => vec![false; self.ir.functions.len()],
         };
-        for ((at, function), stays) in (0..).zip(&self.ir.functions).zip(out_of_line) {
+        for ((at, function), stays) in (0..).zip(&self.ir.functions).zip(copies_launches) {
             let value = match function.role {
                 Role::Entry(kernel) => match self.cpu() {
                     None => self.declare_entry(function, kernel, &exchanges)?,
@@ -92,7 +89,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
 
     /// Device functions and bodies. Parameters are carried like any value; a wide result is written
     /// through an additional last parameter, `result`. `apart`: whether a body is not its entry's alone; `stays`: whether a
-    /// function is not inlined.
+    /// function is not inlined, whatever its name.
     fn declare_internal(
         &self,
         function: &Function,
@@ -111,7 +108,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             _ if self.keeps_bodies() => Some("noinline"),
             Role::Body(kernel) if apart && self.ir.kernel(kernel).fast_math => Some("noinline"),
             Role::Body(_) => Some("alwaysinline"),
-            _ => stays.then_some("noinline"),
+            _ => (stays || launch::stays_out_of_line(&function.name)).then_some("noinline"),
         };
         if let Some(inlining) = inlining {
             self.add_attribute(value, AttributeLoc::Function, inlining, 0);

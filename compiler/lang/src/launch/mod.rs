@@ -27,7 +27,7 @@ use crate::ir::{InstKind, Module, Role, graph::CallGraph, verify::verify};
 use crate::layout::Layouts;
 pub use device::{CpuArgument, CpuCall, DeviceFunction};
 pub use locals::{MAX_LOCAL_BYTES, check_locals};
-pub use out_of_line::{out_of_line, stays_out_of_line};
+pub use out_of_line::copies_launches;
 pub use shared::{MAX_STATIC_SHARED_BYTES, check_shared};
 pub use statistics::{STATISTICS, instrument};
 use status::Reports;
@@ -157,6 +157,13 @@ pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
         LaunchStrategy::Cdp => cdp::needs_device_runtime(module),
         LaunchStrategy::Resident => false,
     }
+}
+
+/// Whether a function of a lowered module must not be inlined, because it is called seldom or in many places.
+pub fn stays_out_of_line(function: &str) -> bool {
+    status::stays_out_of_line(function)
+        || cdp::stays_out_of_line(function)
+        || resident::stays_out_of_line(function)
 }
 
 /// The device function with a symbol; `None` if no strategy calls it.

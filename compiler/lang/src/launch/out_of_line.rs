@@ -1,28 +1,25 @@
-//! Which functions code generators for GPUs must not inline.
+//! Which functions of a program code generators for GPUs must not inline.
 
-use super::{cdp, resident, status};
+use super::cdp::symbols::{RuntimeFunction, runtime_function};
+use super::{resident, status};
 use crate::ir::graph::CallGraph;
-use crate::ir::{Function, Inst, InstKind, Module, Operand, Role};
+use crate::ir::{Function, InstKind, Module, Operand, Role, symbol};
 
 /// So many more launches may be in the code because one function is inlined in several places.
 const MOST_COPIES: usize = 2;
 
-/// Whether a function that a strategy adds must not be inlined, because it is called seldom or in many places.
-pub fn stays_out_of_line(function: &str) -> bool {
-    status::stays_out_of_line(function)
-        || cdp::stays_out_of_line(function)
-        || resident::stays_out_of_line(function)
-}
-
-/// By function of a lowered module, whether it must not be inlined: those that a strategy adds, and those of the program that only launch
-/// and whose launches would be copied to many places. The code of a launch is long, so copies take long to compile, and a call takes little
-/// of a launch's time. Functions that also do other work stay inline: they may be called often and seldom launch. So do those that get a
-/// pointer to a variable of their caller, which can then be in registers.
-pub fn out_of_line(module: &Module) -> Vec<bool> {
-    let mut stays: Vec<bool> =
-        module.functions.iter().map(|function| stays_out_of_line(&function.name)).collect();
-    let mut calls = vec![0usize; stays.len()];
-    let mut gets_local = vec![false; stays.len()];
+/// By function of a lowered module, whether it is one of the program that only launches, and whose launches would be copied to many places
+/// if it were inlined. The code of a launch is long, so copies take long to compile, and a call takes little of a launch's time. Functions
+/// that also do other work are not among them: they may be called often and seldom launch. Nor are those that get a pointer to a variable
+/// of their caller, which can be in registers after inlining.
+pub fn copies_launches(module: &Module) -> Vec<bool> {
+    let count = module.functions.len();
+    let added = module.functions.iter().map(|function| Added::function(&function.name));
+    let added: Vec<Option<Added>> = added.collect();
+    let externs: Vec<Added> =
+        module.externs.iter().map(|item| Added::of(runtime_function(&item.name))).collect();
+    let mut calls = vec![0usize; count];
+    let mut gets_local = vec![false; count];
     for function in &module.functions {
         for inst in &function.instructions {
             if let InstKind::Call { function: callee, arguments } = &inst.kind {
@@ -31,73 +28,87 @@ pub fn out_of_line(module: &Module) -> Vec<bool> {
             }
         }
     }
-    let mut contents = vec![Content::default(); stays.len()];
+    let mut copies = vec![false; count];
+    // What each function does, with the functions that are inlined there.
+    let mut contents = vec![Content::default(); count];
     for at in CallGraph::of(module).callees_first() {
         let function = &module.functions[at];
         let mut own = Content::default();
         for inst in &function.instructions {
-            let more = content(module, function, inst, &stays, &contents);
+            let more = match &inst.kind {
+                InstKind::Load(pointer) => Content::working(!is_local(function, pointer)),
+                InstKind::Builtin { builtin, .. } => {
+                    Content::working(!builtin.properties().effect.is_pure())
+                }
+                InstKind::CallExtern { function, .. } => externs[function.index()].content(),
+                InstKind::Call { function, .. } => match added[function.index()] {
+                    Some(added) => added.content(),
+                    None if copies[function.index()] => Content::default(),
+                    None => contents[function.index()],
+                },
+                _ => Content::default(),
+            };
             own.launches = own.launches.saturating_add(more.launches);
             own.works |= more.works;
         }
         contents[at] = own;
-        let copies = own.launches.saturating_mul(calls[at].saturating_sub(1));
-        let only_launches =
-            function.role == Role::Device && !is_added(&function.name) && !own.works;
-        stays[at] |= only_launches && copies > MOST_COPIES && !gets_local[at];
+        let more = own.launches.saturating_mul(calls[at].saturating_sub(1));
+        let only_launches = function.role == Role::Device && added[at].is_none() && !own.works;
+        copies[at] = only_launches && more > MOST_COPIES && !gets_local[at];
     }
-    stays
+    copies
 }
 
-/// What a function does, with the functions that are inlined there.
+/// What a call of a function means that is not the program's own.
+#[derive(Clone, Copy)]
+enum Added {
+    Launch,
+    /// A part of a launch.
+    Part,
+    Other,
+}
+
+impl Added {
+    /// `None` if a function is the program's own.
+    fn function(name: &str) -> Option<Added> {
+        let is_part = resident::prepares_launch(name) || status::stays_out_of_line(name);
+        match name {
+            resident::SUBMIT => Some(Added::Launch),
+            _ if is_part => Some(Added::Part),
+            // Names in the language never contain a dot.
+            _ if name.starts_with("gridlet.") => {
+                Some(Added::of(runtime_function(&symbol::internal(name))))
+            }
+            _ => None,
+        }
+    }
+
+    fn of(function: Option<RuntimeFunction>) -> Added {
+        match function {
+            Some(RuntimeFunction::LaunchDevice) => Added::Launch,
+            Some(RuntimeFunction::GetParameterBuffer) => Added::Part,
+            _ => Added::Other,
+        }
+    }
+
+    fn content(self) -> Content {
+        let launches = usize::from(matches!(self, Added::Launch));
+        Content { launches, works: matches!(self, Added::Other) }
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Content {
-    /// The launches in its code, which grow exponentially with functions that call others twice.
+    /// The launches in a function's code, which grow exponentially with functions that call others twice.
     launches: usize,
     /// Whether it reads memory or acts otherwise.
     works: bool,
 }
 
-fn content(
-    module: &Module,
-    function: &Function,
-    inst: &Inst,
-    stays: &[bool],
-    contents: &[Content],
-) -> Content {
-    let launch = Content { launches: 1, works: false };
-    let works = |works| Content { launches: 0, works };
-    match &inst.kind {
-        InstKind::Load(pointer) => works(!is_local(function, pointer)),
-        InstKind::Builtin { builtin, .. } => works(!builtin.properties().effect.is_pure()),
-        InstKind::CallExtern { function: callee, .. } => {
-            let name = &module.externs[callee.index()].name;
-            match cdp::symbols::launches(name) {
-                true => launch,
-                false => works(!cdp::symbols::prepares_launch(name)),
-            }
-        }
-        InstKind::Call { function: callee, .. } => {
-            let name = &module.function(*callee).name;
-            let prepares = || {
-                cdp::symbols::prepares_launch(name)
-                    || resident::prepares_launch(name)
-                    || status::stays_out_of_line(name)
-            };
-            match name == resident::SUBMIT || cdp::symbols::launches(name) {
-                true => launch,
-                false if is_added(name) => works(!prepares()),
-                false if stays[callee.index()] => Content::default(),
-                false => contents[callee.index()],
-            }
-        }
-        _ => Content::default(),
+impl Content {
+    fn working(works: bool) -> Content {
+        Content { launches: 0, works }
     }
-}
-
-/// Whether a strategy has added a function with that name.
-fn is_added(name: &str) -> bool {
-    name.starts_with("gridlet.")
 }
 
 /// Whether a value is the address of a local variable or of a part of one.
@@ -129,8 +140,8 @@ mod tests {
         let [cdp, resident] = [LaunchStrategy::Cdp, LaunchStrategy::Resident].map(|strategy| {
             let options = LaunchOptions::for_arch(strategy, CudaArch::DEFAULT);
             let module = program.lower(&options).unwrap();
-            let functions = module.functions.iter().zip(out_of_line(&module));
-            let apart = functions.filter(|(function, stays)| *stays && !is_added(&function.name));
+            let functions = module.functions.iter().zip(copies_launches(&module));
+            let apart = functions.filter(|(_, copies)| *copies);
             apart.map(|(function, _)| function.name.clone()).collect::<Vec<_>>()
         });
         assert_eq!(cdp, resident);

@@ -249,20 +249,6 @@ pub fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
     named().find(|(name, _)| name == called).map(|(_, function)| function)
 }
 
-/// Whether a function of a lowered module, by its name there, launches a grid: that of the device runtime, or what calls it in turn.
-pub(in crate::launch) fn launches(function: &str) -> bool {
-    runtime_function_in_turn(function) == Some(RuntimeFunction::LaunchDevice)
-}
-
-/// The same for the one that gives the parameter buffer.
-pub(in crate::launch) fn prepares_launch(function: &str) -> bool {
-    runtime_function_in_turn(function) == Some(RuntimeFunction::GetParameterBuffer)
-}
-
-fn runtime_function_in_turn(function: &str) -> Option<RuntimeFunction> {
-    runtime_function(function.strip_prefix(IN_TURN).unwrap_or(function))
-}
-
 /// As [`runtime_function`], as codegen needs it.
 pub(in crate::launch) fn device_function(symbol: &str) -> Option<DeviceFunction> {
     runtime_function(symbol).map(RuntimeFunction::device_function)

@@ -388,8 +388,8 @@ impl Session {
     }
 
     /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so
-    /// ([`Checked::needs_device_runtime`]), or if the PTX or a linked module calls it. PTX that needs neither it nor another module is assembled
-    /// as a whole program, where the toolkit has ptxas.
+    /// ([`Checked::needs_device_runtime`]), or if the PTX or a linked module calls it. ptxas assembles the PTX, where the toolkit has it: as a
+    /// whole program if it needs neither the device runtime nor another module.
     ///
     /// # Errors
     /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if
@@ -440,41 +440,53 @@ impl Session {
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
         let link_options = options.link_options(ptx);
-        if let Some(ptxas) = self.assembler(device_runtime)
-            && link::ptxas::is_whole(ptx)
-        {
-            let output = link::ptxas::assemble(ptxas, ptx, options.arch, &link_options)?;
+        let links = self.links(device_runtime) || !link::ptxas::is_whole(ptx);
+        let assemble = if links { link::ptxas::compile } else { link::ptxas::assemble };
+        let object = match self.assembler(links) {
+            Some(ptxas) => Some(assemble(ptxas, ptx, options.arch, &link_options)?),
+            None => None,
+        };
+        if let Some(LinkOutput { log, .. }) = &object {
             self.assembled.get_or_init(|| ());
-            self.note("ptxas", &output.log);
-            return Ok((output.cubin, output.log));
+            self.note("ptxas", log);
         }
+        let (program, mut log) = match object {
+            Some(LinkOutput { cubin, log }) if !links => return Ok((cubin, log)),
+            Some(LinkOutput { ref cubin, ref log }) => (link::Program::Object(cubin), log.clone()),
+            None => (link::Program::Ptx(ptx), String::new()),
+        };
         // Machine code does not tell whether it launches; an archive that nothing calls adds nothing.
         let calls = cdp::symbols::declares_any(link::ptxas::extern_functions(ptx));
         let cudadevrt = match device_runtime || calls {
             true => Some(self.toolchain.linkable_cudadevrt()?),
             false => self.toolchain.linkable_cudadevrt().ok().filter(|_| self.links_machine_code()),
         };
-        let output = link::device_link(
-            self.nvjitlink()?,
-            ptx,
+        let library = self.nvjitlink()?;
+        let linked = link::device_link(
+            library,
+            program,
             cudadevrt,
             &self.inputs,
             options.arch,
             &link_options,
         )?;
-        self.note("nvJitLink", &output.log);
-        Ok((output.cubin, output.log))
+        self.note("nvJitLink", &linked.log);
+        log.push_str(&linked.log);
+        Ok((linked.cubin, log))
     }
 
-    /// ptxas, if programs without the device runtime and without linked modules are to be assembled by it: it must be of
-    /// the toolkit of libNVVM or a newer one, which knows the PTX that libNVVM writes.
-    fn assembler(&self, device_runtime: bool) -> Option<&Path> {
-        if device_runtime || self.links_machine_code() {
-            return None;
-        }
+    /// ptxas, which is to assemble programs: it must be of the toolkit of libNVVM or a newer one, which knows the PTX that libNVVM
+    /// writes. If nvJitLink links what it makes, that must be as new. nvJitLink could assemble, too, but one function after another.
+    fn assembler(&self, links: bool) -> Option<&Path> {
         let version = |component| self.toolchain.toolkit_version(component);
-        let fits = version(Component::Ptxas) >= version(Component::LibNvvm);
+        let fits = version(Component::Ptxas) >= version(Component::LibNvvm)
+            && (!links || version(Component::NvJitLink) >= version(Component::Ptxas));
         self.toolchain.path(Component::Ptxas).ok().filter(|_| fits)
+    }
+
+    /// Whether programs are linked with the device runtime or with modules.
+    fn links(&self, device_runtime: bool) -> bool {
+        device_runtime || self.links_machine_code()
     }
 
     /// Whether modules are linked in after code generation.
@@ -489,7 +501,9 @@ impl Session {
         if !options.optimize || !nests.contains(&true) {
             return Ok(None);
         }
-        let Some(ptxas) = self.assembler(false) else { return Ok(None) };
+        let Some(ptxas) = self.assembler(false).filter(|_| !self.links(false)) else {
+            return Ok(None);
+        };
         let lowered = lower(program, options)?;
         let Some(resident) = &lowered.resident else { return Ok(None) };
         let entry = lowered.kernels.iter().find(|kernel| kernel.name == launch::resident::ENTRY);
@@ -549,7 +563,8 @@ impl Session {
             let limit = scope.spawn(|| self.register_limit(program, options));
             // Meanwhile, in the order in which they are needed: the system loads one library at a time. If loading or starting the
             // thread fails, what uses a library loads it and reports the error.
-            let links = self.assembler(device_runtime).is_none() && self.nvjitlink.get().is_none();
+            let links = self.links(device_runtime) || self.assembler(false).is_none();
+            let links = links && self.nvjitlink.get().is_none();
             let compiles = options.uses_libnvvm() && self.libnvvm.get().is_none();
             if links || compiles {
                 let load = move || {
@@ -702,6 +717,30 @@ fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolchain::Search;
+
+    #[test]
+    fn ptxas_knows_the_ptx_of_libnvvm_and_the_linker_knows_its_cubins() {
+        let assembles = |version: &str| {
+            let disk = tempfile::tempdir().unwrap();
+            let roots = [("13.0", "nvvm/lib64/libnvvm.so.4"), (version, "bin/ptxas")];
+            let roots = roots.map(|(version, file)| {
+                let root = disk.path().join(format!("{version} {}", file.len()));
+                std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+                std::fs::write(root.join(file), "").unwrap();
+                let text = format!(r#"{{"cuda": {{"version": "{version}"}}}}"#);
+                std::fs::write(root.join("version.json"), text).unwrap();
+                root
+            });
+            std::fs::create_dir_all(roots[0].join("lib64")).unwrap();
+            std::fs::write(roots[0].join("lib64/libnvJitLink.so.13"), "").unwrap();
+            let session = Session::with_toolchain(Toolchain::search(Search::from_roots(roots)));
+            [false, true].map(|links| session.assembler(links).is_some())
+        };
+        assert_eq!(assembles("12.8"), [false, false]);
+        assert_eq!(assembles("13.0"), [true, true]);
+        assert_eq!(assembles("13.5"), [true, false]);
+    }
 
     #[test]
     fn tool_messages_become_warnings_once() {

@@ -20,7 +20,7 @@ pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;
 #[cfg(feature = "llvm")]
 pub(crate) use check::check_records;
-pub use nvjitlink::{LinkOptions, LinkOutput, NvJitLink, device_link};
+pub use nvjitlink::{LinkOptions, LinkOutput, NvJitLink, Program, device_link};
 
 /// Machine code for one architecture: an ELF file.
 #[derive(Clone, PartialEq, Eq)]

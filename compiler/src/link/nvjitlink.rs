@@ -154,16 +154,32 @@ pub struct LinkOutput {
     pub log: String,
 }
 
-/// Assembles PTX and links it with the inputs, except IR and C, which hold no GPU code.
+/// A program to link.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Program<'a> {
+    /// PTX, whose functions nvJitLink assembles one after another.
+    Ptx(&'a Ptx),
+    /// An object file of ptxas.
+    Object(&'a Cubin),
+}
+
+impl<'a> From<&'a Ptx> for Program<'a> {
+    fn from(ptx: &'a Ptx) -> Self {
+        Program::Ptx(ptx)
+    }
+}
+
+/// Links a program with the inputs, except IR and C, which hold no GPU code; PTX is assembled before.
 /// `cudadevrt` is `libcudadevrt.a`, for programs that launch.
 ///
 /// # Errors
 /// `Invalid` if the options are out of range, or if a name or text contains a NUL; `Io` if
 /// `cudadevrt` cannot be read; `Tool` with the library's messages if it refuses an input, a symbol
 /// stays unresolved, or it prints that inputs do not fit together.
-pub fn device_link(
+pub fn device_link<'a>(
     library: &NvJitLink,
-    ptx: &Ptx,
+    program: impl Into<Program<'a>>,
     cudadevrt: Option<&Path>,
     inputs: &[LinkInput],
     arch: CudaArch,
@@ -177,14 +193,20 @@ pub fn device_link(
         ),
         None => None,
     };
-    let text = CString::new(ptx.0.as_str())
-        .map_err(|_| Error::Invalid("the PTX contains a NUL character".into()))?;
-
+    let text;
+    let (what, kind, bytes) = match program.into() {
+        Program::Ptx(Ptx(ptx)) => {
+            let nul = |_| Error::Invalid("the PTX contains a NUL character".into());
+            text = CString::new(ptx.as_str()).map_err(nul)?;
+            ("reading the PTX", INPUT_PTX, text.as_bytes_with_nul())
+        }
+        Program::Object(Cubin(object)) => ("reading the object file", INPUT_CUBIN, &object[..]),
+    };
     let inputs = inputs.iter().filter(|input| input.is_for_device_link());
     let inputs = inputs.map(Given::new).collect::<Result<Vec<_>>>()?;
     let link = || {
         let session = Session::new(library, &arguments)?;
-        session.add("reading the PTX", INPUT_PTX, text.as_bytes_with_nul(), c"program.ptx")?;
+        session.add(what, kind, bytes, c"program.ptx")?;
         for input in &inputs {
             let operation = format!("reading {}", input.name.to_string_lossy());
             session.add(&operation, input.kind, &input.bytes, &input.name)?;

@@ -1,8 +1,8 @@
-//! ptxas: assembling a whole program, which leaves nothing to link.
+//! ptxas: assembling whole programs, which leaves nothing to link, and object files for nvJitLink.
 //!
-//! nvJitLink assembles PTX to relocatable code, whose functions call each other by NVIDIA's ABI and whose variables have
-//! no address yet. ptxas knows that nothing will be added and generates better code: "CUDA Binary Utilities" and the
-//! guide of nvcc call the two modes relocatable device code and whole program compilation.
+//! nvJitLink could assemble, too, but one function after another, and only to relocatable code, whose functions call each other by
+//! NVIDIA's ABI and whose variables have no address yet. For a whole program ptxas knows that nothing will be added and generates better
+//! code: "CUDA Binary Utilities" and the guide of nvcc call the two modes relocatable device code and whole program compilation.
 
 use std::io::Write;
 use std::path::Path;
@@ -83,8 +83,9 @@ const ADDED: &str = "__gridlet_";
 fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
     let io = |source| Error::Io { path: ptxas.to_path_buf(), source };
     let mut command = Command::new(ptxas);
-    // Recursive functions are no mistake: the runtime sizes the stack.
-    command.args(arguments).arg("--suppress-stack-size-warning");
+    // Recursive functions are no mistake: the runtime sizes the stack. A thread for each processor assembles functions. The code is the
+    // same with two or more; with one, registers can differ. The cubin holds the options, so they name no number of threads.
+    command.args(arguments).args(["--suppress-stack-size-warning", "--split-compile=0"]);
     // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build. The output is
     // not called `/dev/stdout`, because root could replace that. ptxas of CUDA 12.8, 13.0 and 13.5 writes in place, and leaves
     // the file when a signal ends it.

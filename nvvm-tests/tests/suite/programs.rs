@@ -6,10 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, Built, Checked, DialectChoice, Session};
 use gridlet::host::Build;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
+use gridlet::ptx::Ptx;
 use gridlet::toolchain::{Component, Search, Toolchain};
 use gridlet_runtime::Artifact;
 use gridlet_runtime::manifest::ImageKind;
@@ -223,19 +225,8 @@ fn libdevice_is_linked_only_when_used() {
 fn programs_that_need_no_linking_are_assembled_whole() {
     let test = "programs_that_need_no_linking_are_assembled_whole";
     let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
-    // A toolkit without ptxas.
     let root = tempfile::tempdir().unwrap();
-    let part = |component| toolchain.path(component).unwrap().parent().unwrap().to_path_buf();
-    let folder = |path: &str, to: PathBuf| {
-        let link = root.path().join(path);
-        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(to, link).unwrap();
-    };
-    folder("lib", part(Component::CudaDevRt));
-    folder("lib64", part(Component::NvJitLink));
-    folder("nvvm/lib64", part(Component::LibNvvm));
-    let roots = [root.path().to_path_buf()];
-    let linker = Session::with_toolchain(Toolchain::search(Search::from_roots(roots)));
+    let linker = Session::with_toolchain(without_ptxas(&toolchain, root.path()));
     let assembler = Session::with_toolchain(toolchain);
 
     let build = |session: &Session, source: &str, launch: LaunchStrategy| {
@@ -287,7 +278,66 @@ fn programs_that_need_no_linking_are_assembled_whole() {
     assert_eq!(registers(&assembler, &launched), 64);
     assert_eq!(registers(&assembler, &declared), 64);
     assert!(registers(&assembler, &neither) > 64);
-    // CUDA's device runtime must be linked.
-    let tools = build(&assembler, nested, cdp);
-    assert!(tools.ptx.0.contains("cudaLaunchDeviceV2"));
+}
+
+#[test]
+fn programs_that_are_linked_are_assembled_by_ptxas() {
+    let test = "programs_that_are_linked_are_assembled_by_ptxas";
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
+    let root = tempfile::tempdir().unwrap();
+    let linker = Session::with_toolchain(without_ptxas(&toolchain, root.path()));
+    let assembler = Session::with_toolchain(toolchain);
+    let program = |source: &str| {
+        compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap()
+    };
+    let options = BuildOptions::default().with_launch(LaunchStrategy::Cdp.into());
+
+    let nested = program(
+        "kernel c(p: *mut u32) { *p = 1; } kernel k(p: *mut u32) { launch c<<<1, 1>>>(p); }",
+    );
+    let [assembled, linked, again] = [&assembler, &linker, &assembler].map(|session| {
+        let built = session.cubin(&nested, &options).unwrap();
+        assert!(built.ptx.0.contains("cudaLaunchDeviceV2"));
+        assert_eq!(built.log, "");
+        built.cubin
+    });
+    assert_eq!(assembled, again, "the same program gives the same bytes");
+    let kernels = |cubin| {
+        let all = gridlet::link::cubin::kernel_resources(cubin).unwrap();
+        all.into_iter().map(|kernel| kernel.kernel).collect::<Vec<_>>()
+    };
+    assert_eq!(kernels(&assembled), kernels(&linked));
+    let tools = |session: &Session| -> Vec<String> {
+        session.versions().into_iter().map(|(name, _)| name).collect()
+    };
+    let all = ["gridlet", "libcudadevrt", "libnvvm", "llvm", "nvjitlink", "ptxas"];
+    assert_eq!(tools(&assembler), all);
+    // Without the version of the toolkit, whose files are linked here one by one.
+    assert_eq!(tools(&linker), ["gridlet", "libnvvm", "llvm", "nvjitlink"]);
+
+    // The same error, from either: what it is about, and the line.
+    let wrong = Ptx(format!(
+        "{}\n.func f()\n{{\n\tmov.b99 %r1, 2;\n}}\n",
+        assembler.ptx(&nested, &options).unwrap().0.0
+    ));
+    for (session, name) in [(&assembler, "ptxas"), (&linker, "nvJitLink")] {
+        let error = session.device_link(&wrong, true, &options).unwrap_err();
+        let Error::Tool { tool, log, .. } = error else { panic!("{error}") };
+        assert_eq!(tool, name);
+        assert!(log.contains(".b99"), "{log}");
+    }
+}
+
+/// The folders of a toolkit as one without ptxas.
+fn without_ptxas(toolchain: &Toolchain, root: &Path) -> Toolchain {
+    let folder = |path: &str, component| {
+        let link = root.join(path);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let folder = toolchain.path(component).unwrap().parent().unwrap();
+        std::os::unix::fs::symlink(folder, link).unwrap();
+    };
+    folder("lib", Component::CudaDevRt);
+    folder("lib64", Component::NvJitLink);
+    folder("nvvm/lib64", Component::LibNvvm);
+    Toolchain::search(Search::from_roots([root.to_path_buf()]))
 }

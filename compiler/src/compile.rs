@@ -388,8 +388,8 @@ impl Session {
     }
 
     /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so
-    /// ([`Checked::needs_device_runtime`]), or if the PTX or a linked module calls it. ptxas assembles the PTX, where the toolkit has it: as a
-    /// whole program if it needs neither the device runtime nor another module.
+    /// ([`Checked::needs_device_runtime`]), or if the PTX or a linked module calls it. PTX that needs neither it nor another module is assembled
+    /// as a whole program, where the toolkit has ptxas, which also assembles other long PTX.
     ///
     /// # Errors
     /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if
@@ -442,7 +442,8 @@ impl Session {
         let link_options = options.link_options(ptx);
         let links = self.links(device_runtime) || !link::ptxas::is_whole(ptx);
         let assemble = if links { link::ptxas::compile } else { link::ptxas::assemble };
-        let object = match self.assembler(links) {
+        let pays = !links || ptx.0.len() >= WORTH_A_PROCESS;
+        let object = match self.assembler(links).filter(|_| pays) {
             Some(ptxas) => Some(assemble(ptxas, ptx, options.arch, &link_options)?),
             None => None,
         };
@@ -476,7 +477,7 @@ impl Session {
     }
 
     /// ptxas, which is to assemble programs: it must be of the toolkit of libNVVM or a newer one, which knows the PTX that libNVVM
-    /// writes. If nvJitLink links what it makes, that must be as new. nvJitLink could assemble, too, but one function after another.
+    /// writes. If nvJitLink links what it makes, that must be as new.
     fn assembler(&self, links: bool) -> Option<&Path> {
         let version = |component| self.toolchain.toolkit_version(component);
         let fits = version(Component::Ptxas) >= version(Component::LibNvvm)
@@ -682,6 +683,10 @@ impl Default for Session {
         Session::new()
     }
 }
+
+/// The bytes of PTX from which on ptxas assembles it sooner, several functions at a time, than nvJitLink, which does so one after another
+/// but in this process (docs/measurements.md, "Compile time").
+const WORTH_A_PROCESS: usize = 20_000;
 
 /// Compares the parameter records of an image with the layout pass, except those of `extern kernel`s.
 fn check_records(

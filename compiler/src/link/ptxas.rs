@@ -1,6 +1,6 @@
 //! ptxas: assembling whole programs, which leaves nothing to link, and object files for nvJitLink.
 //!
-//! nvJitLink could assemble, too, but one function after another, and only to relocatable code, whose functions call each other by
+//! nvJitLink assembles, too, but one function after another, and only to relocatable code, whose functions call each other by
 //! NVIDIA's ABI and whose variables have no address yet. For a whole program ptxas knows that nothing will be added and generates better
 //! code: "CUDA Binary Utilities" and the guide of nvcc call the two modes relocatable device code and whole program compilation.
 

@@ -60,7 +60,7 @@ impl Component {
                 "the device runtime, for launches from kernels with --launch cdp"
             }
             Component::Ptxas => {
-                "assembles PTX, several functions at a time; without it nvJitLink does"
+                "assembles programs that need no linking, and long ones; without it nvJitLink does"
             }
             Component::Nvlink => "checks Gridlet's output in tests",
             Component::Cuobjdump | Component::Nvdisasm => "reads cubins in tests",

@@ -281,44 +281,45 @@ fn programs_that_need_no_linking_are_assembled_whole() {
 }
 
 #[test]
-fn programs_that_are_linked_are_assembled_by_ptxas() {
-    let test = "programs_that_are_linked_are_assembled_by_ptxas";
+fn long_programs_that_are_linked_are_assembled_by_ptxas() {
+    let test = "long_programs_that_are_linked_are_assembled_by_ptxas";
     let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
     let root = tempfile::tempdir().unwrap();
     let linker = Session::with_toolchain(without_ptxas(&toolchain, root.path()));
     let assembler = Session::with_toolchain(toolchain);
-    let program = |source: &str| {
-        compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap()
-    };
     let options = BuildOptions::default().with_launch(LaunchStrategy::Cdp.into());
-
-    let nested = program(
+    let short = compile::check(gridlet::source::SourceMap::single(
+        "a.grid",
         "kernel c(p: *mut u32) { *p = 1; } kernel k(p: *mut u32) { launch c<<<1, 1>>>(p); }",
-    );
+    ));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/programs");
+    let (_, long) = checked(&folder.join("quicksort.grid"));
+    let tools = |session: &Session| -> Vec<String> {
+        session.versions().into_iter().map(|(name, _)| name).collect()
+    };
+    let all = ["gridlet", "libcudadevrt", "libnvvm", "llvm", "nvjitlink", "ptxas"];
+    assembler.cubin(&short.unwrap(), &options).unwrap();
+    assert_eq!(tools(&assembler), all[..5]);
+
     let [assembled, linked, again] = [&assembler, &linker, &assembler].map(|session| {
-        let built = session.cubin(&nested, &options).unwrap();
+        let built = session.cubin(&long, &options).unwrap();
         assert!(built.ptx.0.contains("cudaLaunchDeviceV2"));
         assert_eq!(built.log, "");
         built.cubin
     });
+    assert_eq!(tools(&assembler), all);
+    // Without the version of the toolkit, whose files are linked here one by one.
+    assert_eq!(tools(&linker), ["gridlet", "libnvvm", "llvm", "nvjitlink"]);
     assert_eq!(assembled, again, "the same program gives the same bytes");
     let kernels = |cubin| {
         let all = gridlet::link::cubin::kernel_resources(cubin).unwrap();
         all.into_iter().map(|kernel| kernel.kernel).collect::<Vec<_>>()
     };
     assert_eq!(kernels(&assembled), kernels(&linked));
-    let tools = |session: &Session| -> Vec<String> {
-        session.versions().into_iter().map(|(name, _)| name).collect()
-    };
-    let all = ["gridlet", "libcudadevrt", "libnvvm", "llvm", "nvjitlink", "ptxas"];
-    assert_eq!(tools(&assembler), all);
-    // Without the version of the toolkit, whose files are linked here one by one.
-    assert_eq!(tools(&linker), ["gridlet", "libnvvm", "llvm", "nvjitlink"]);
-
     // The same error, from either: what it is about, and the line.
     let wrong = Ptx(format!(
         "{}\n.func f()\n{{\n\tmov.b99 %r1, 2;\n}}\n",
-        assembler.ptx(&nested, &options).unwrap().0.0
+        assembler.ptx(&long, &options).unwrap().0.0
     ));
     for (session, name) in [(&assembler, "ptxas"), (&linker, "nvJitLink")] {
         let error = session.device_link(&wrong, true, &options).unwrap_err();

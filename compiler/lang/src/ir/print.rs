@@ -5,7 +5,7 @@
 //! struct   = "struct" NAME "{" NAME ":" TYPE, … "}"
 //! global   = ("shared" | "device" | "constant") "@"NAME ":" TYPE ("= zero" | "=" STRING)? "exported"?
 //! extern   = "extern" "fn"? "@"NAME "(" TYPE, … ")" ("->" TYPE)?
-//! kernel   = "kernel" "@"NAME "(" NAME ":" TYPE, … ")" ("launch_bounds(" THREADS ("," BLOCKS)? ")")? "noalias"? "fast_math"? "body" "@"NAME
+//! kernel   = "kernel" "@"NAME "(" NAME ":" TYPE, … ")" ("launch_bounds(" THREADS ("," BLOCKS)? ")")? "noalias"? "fast_math"? "body" "@"NAME ("whole" "@"NAME)?
 //!          | "extern" "kernel" "@"NAME "(" NAME ":" TYPE, … ")"
 //! function = ("fn" | "body" | "entry") "@"NAME "(" "%"NAME ":" TYPE, … ")" ("->" TYPE)? "{" slot* block* "}"
 //! slot     = "slot" "$"NAME ":" TYPE ("," "unset")?
@@ -112,7 +112,12 @@ fn print_kernel(module: &Module, kernel: &Kernel, out: &mut String) -> fmt::Resu
     }
     out.push_str(if kernel.noalias { " noalias" } else { "" });
     out.push_str(if kernel.fast_math { " fast_math" } else { "" });
-    writeln!(out, " body @{}", function_name(module, kernel.body))
+    write!(out, " body @{}", function_name(module, kernel.body))?;
+    if let Some(whole) = kernel.whole {
+        write!(out, " whole @{}", function_name(module, whole))?;
+    }
+    out.push('\n');
+    Ok(())
 }
 
 fn print_result(module: &Module, result: &Type, out: &mut String) -> fmt::Result {

@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
                 .ok_or_else(|| place.error(format!("`{name}` is not the {keyword} of any kernel")))
         };
         let role = match keyword {
-            "body" => Role::Body(kernel(&|kernel| kernel.body == id)?),
+            "body" => Role::Body(kernel(&|kernel| kernel.bodies().any(|body| body == id))?),
             "entry" => Role::Entry(kernel(&|kernel| kernel.entry == id)?),
             _ => Role::Device,
         };

@@ -365,6 +365,10 @@ impl<'t> Parser<'t> {
         let fast_math = self.cursor.eat_word("fast_math");
         self.cursor.expect_word("body")?;
         let body = self.function_name()?;
+        let whole = match self.cursor.eat_word("whole") {
+            true => Some(self.function_name()?),
+            false => None,
+        };
         self.cursor.end_of_line()?;
         let Some(&entry) = self.names.functions.get(name) else {
             return Err(start.error(format!("kernel `{name}` has no `entry @{name}`")));
@@ -376,7 +380,7 @@ impl<'t> Parser<'t> {
             parameters,
             body,
             entry,
-            whole: None,
+            whole,
             launch_bounds,
             noalias,
             fast_math,

@@ -3,6 +3,7 @@
 use super::plan::{CAN_PACK, IN_PARTS, Plan, takes_mask};
 use crate::arch::CudaArch;
 use crate::builtins::Builtin;
+use crate::ir::parse::parse;
 use crate::ir::print::print;
 use crate::ir::{InstKind, Module};
 use crate::launch::{LaunchOptions, LaunchStrategy, fill};
@@ -82,6 +83,12 @@ fn warps_whose_lanes_all_have_a_thread_run_copies_that_ask_nobody() {
         callers(&module, "warp_is_whole_and_aligned"),
         ["gridlet.run.whole", "gridlet.run.rows"]
     );
+    // The text names the copies, so a module that is read from it has them.
+    let text = print(&module);
+    let read = parse(&text).unwrap();
+    let copies = |module: &Module| module.kernels.iter().filter(|k| k.whole.is_some()).count();
+    assert_eq!((copies(&module), copies(&read)), (2, 2));
+    assert_eq!(print(&read), text);
     let text = own_text(&module);
     let copies = text.split("\n\n").filter(|part| {
         part.lines().any(|line| {

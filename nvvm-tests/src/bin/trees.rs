@@ -1,21 +1,29 @@
 //! Runs random launch trees, and compares which grids ran, in which order, with what the language promises.
 //!
 //! A tree is named by its seed: `trees --seed N --count 1 --print` shows it. The program that runs the trees is compiled
-//! once for each way. A tree that hangs a GPU ends the run, because the process has lost the device.
+//! once for each way. A tree that hangs a GPU ends the run, because the process has lost the device. Smaller trees then run in processes of
+//! their own.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use clap::Parser;
 use nvvm_tests::trees::check::Summary;
-use nvvm_tests::trees::reduce::reduce;
+use nvvm_tests::trees::reduce::{Smaller, reduce};
 use nvvm_tests::trees::run::{Failure, Runner, Way};
 use nvvm_tests::trees::{self, Tree};
 
 /// How many smaller trees are tried, and how often each: the order on a device differs from run to run.
 const REDUCTIONS: (usize, usize) = (400, 5);
+/// How many smaller trees run at a time if the tree hangs, and how many seconds each may take, and to start.
+const TOGETHER: usize = 8;
+const HANGS_AFTER: u64 = 3;
+const STARTS_WITHIN: u64 = 30;
+/// How a failure says that a tree hangs.
+const UNFINISHED: &str = "not finished";
 
 /// Runs random launch trees and checks what they record.
 #[derive(Parser)]
@@ -39,6 +47,9 @@ struct Options {
     /// Print the trees without running them
     #[arg(long)]
     print: bool,
+    /// Make the first tree smaller by these changes, which a failing run prints, and no smaller if it fails
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    changes: Option<Vec<usize>>,
     /// Stop after this many failing trees
     #[arg(long, default_value_t = 3, value_name = "N")]
     failures: usize,
@@ -47,8 +58,15 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     if options.print {
-        (options.seed..options.seed.saturating_add(options.count))
-            .for_each(|seed| print!("{}", trees::tree(seed)));
+        for seed in options.seed..options.seed.saturating_add(options.count) {
+            match changed(&options, seed) {
+                Ok(tree) => print!("{tree}"),
+                Err(error) => {
+                    eprintln!("error: {error:#}");
+                    return ExitCode::FAILURE;
+                }
+            }
+        }
         return ExitCode::SUCCESS;
     }
     match run(&options) {
@@ -75,7 +93,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     let (mut ran, mut failed) = (0, vec![]);
     let mut sums = vec![(Summary::default(), Duration::ZERO); ways.len()];
     for seed in options.seed..options.seed.saturating_add(options.count) {
-        let tree = trees::tree(seed);
+        let tree = changed(options, seed)?;
         ran += 1;
         let mut failure = None;
         for (&way, (sum, time)) in ways.iter().zip(&mut sums) {
@@ -93,7 +111,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
             }
         }
         if let Some(failure) = failure {
-            report(&mut runner, &tree, &failure);
+            report(&mut runner, &tree, &failure, options.changes.as_deref());
             failed.push(seed);
             if failure.fatal || failed.len() >= options.failures {
                 break;
@@ -120,27 +138,75 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     Ok(failed.is_empty())
 }
 
-/// Prints a failure, and a smaller tree that still fails.
-fn report(runner: &mut Runner, tree: &Tree, failure: &Failure) {
+/// The tree of a seed, smaller by the changes that the options name.
+fn changed(options: &Options, seed: u64) -> anyhow::Result<Tree> {
+    let mut tree = Smaller::whole(&trees::tree(seed));
+    for &number in options.changes.iter().flatten().filter(|_| seed == options.seed) {
+        let next = tree.changed(number);
+        tree = next.with_context(|| format!("the tree has no change {number}"))?;
+    }
+    Ok(tree.tree)
+}
+
+/// Prints a failure, and a smaller tree that still fails. `changes`: those that made this tree, if it is to be left as it is.
+fn report(runner: &mut Runner, tree: &Tree, failure: &Failure, changes: Option<&[usize]>) {
     println!("\nseed {}: {failure}", tree.seed);
-    let (most, times) = if failure.fatal { (0, 0) } else { REDUCTIONS };
     let mut last = None;
-    let mut lost = false;
-    let smaller = reduce(tree, most, |tree| {
-        let found = (0..times).find_map(|_| match lost {
-            true => None,
-            false => runner.run(tree, &[failure.way]).err(),
-        });
-        lost |= found.as_ref().is_some_and(|found| found.fatal);
-        let fails = found.as_ref().is_some_and(|found| found.fatal == failure.fatal);
-        if fails {
-            last = found;
+    let smaller = match (changes, failure.fatal) {
+        (Some(_), _) => Smaller::whole(tree),
+        (None, true) => reduce(tree, REDUCTIONS.0, TOGETHER, |trees| {
+            std::thread::scope(|scope| {
+                let run = |tree| scope.spawn(move || hangs(tree, failure));
+                let running: Vec<_> = trees.iter().map(run).collect();
+                let ended = running.into_iter().map(|thread| thread.join().unwrap_or(false));
+                // All of them end before others start.
+                let found = ended.collect::<Vec<_>>().into_iter().position(|hangs| hangs);
+                if let Some(found) = found {
+                    eprintln!("hangs, too: --changes {}", listed(&trees[found].changes));
+                }
+                found
+            })
+        }),
+        (None, false) => {
+            let mut lost = false;
+            reduce(tree, REDUCTIONS.0, 1, |trees| {
+                let found = (0..REDUCTIONS.1).find_map(|_| match lost {
+                    true => None,
+                    false => runner.run(&trees[0].tree, &[failure.way]).err(),
+                });
+                lost |= found.as_ref().is_some_and(|found| found.fatal);
+                let fails = found.as_ref().is_some_and(|found| !found.fatal);
+                if fails {
+                    last = found;
+                }
+                fails.then_some(0)
+            })
         }
-        fails
-    });
-    print!("{smaller}");
+    };
+    print!("{}", smaller.tree);
     if let Some(last) = last {
         println!("which fails so: {last}");
     }
-    println!("again: trees --seed {} --count 1 --way {}\n", tree.seed, failure.way);
+    let changes = match changes.unwrap_or(&smaller.changes) {
+        [] => String::new(),
+        numbers => format!(" --changes {}", listed(numbers)),
+    };
+    println!("again: trees --seed {} --count 1 --way {}{changes}\n", tree.seed, failure.way);
+}
+
+fn listed(changes: &[usize]) -> String {
+    changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Whether a tree fails in the same way in a process of its own, which ends with the GPU that it may lose.
+fn hangs(tree: &Smaller, failure: &Failure) -> bool {
+    let Ok(program) = std::env::current_exe() else { return false };
+    let mut command = Command::new("timeout");
+    command.arg("--kill-after=5").arg((STARTS_WITHIN + HANGS_AFTER).to_string()).arg(program);
+    command.args(["--gpu", "--count", "1", "--seed", &tree.tree.seed.to_string()]);
+    command.args(["--way", &failure.way.to_string(), "--changes", &listed(&tree.changes)]);
+    command.args(["--time-out", &HANGS_AFTER.to_string()]);
+    let Ok(output) = command.stderr(Stdio::null()).output() else { return false };
+    // A tree without some of its steps may also fail for another reason, such as a sum that is too small.
+    output.status.code() == Some(1) && String::from_utf8_lossy(&output.stdout).contains(UNFINISHED)
 }

@@ -2,24 +2,59 @@
 
 use super::{Grid, Kernel, Step, Tree, Work};
 
-/// Removes grids, steps and joins, and repeats less, while the tree still fails. Calls `fails` at most `most` times.
-pub fn reduce(tree: &Tree, most: usize, mut fails: impl FnMut(&Tree) -> bool) -> Tree {
-    let mut smallest = tree.clone();
+/// A tree that was made smaller, and by which changes.
+#[derive(Clone, Debug)]
+pub struct Smaller {
+    /// What is left.
+    pub tree: Tree,
+    /// The numbers of the changes, each of the tree that those before it left.
+    pub changes: Vec<usize>,
+}
+
+impl Smaller {
+    /// A tree as it is.
+    pub fn whole(tree: &Tree) -> Self {
+        Smaller { tree: tree.clone(), changes: vec![] }
+    }
+
+    /// With one more change; `None` if there are fewer.
+    pub fn changed(&self, number: usize) -> Option<Smaller> {
+        let mut smaller = self.clone();
+        let may_be = |kernel| kernel == Kernel::Phases;
+        change(&mut smaller.tree.root, may_be, &mut number.clone()).then(|| {
+            smaller.changes.push(number);
+            smaller
+        })
+    }
+}
+
+/// Removes grids, steps and joins, and repeats less, while the tree still fails. Gives `fails` up to `together` trees, at most `most` in
+/// all; it gives the place of the first that fails.
+pub fn reduce(
+    tree: &Tree,
+    most: usize,
+    together: usize,
+    mut fails: impl FnMut(&[Smaller]) -> Option<usize>,
+) -> Smaller {
+    let mut smallest = Smaller::whole(tree);
     let (mut at, mut tried, mut changed) = (0, 0, false);
     while tried < most {
-        let mut smaller = smallest.clone();
-        if !change(&mut smaller.root, |kernel| kernel == Kernel::Phases, &mut at.clone()) {
+        let several = (at..at + together.min(most - tried)).map_while(|at| smallest.changed(at));
+        let several: Vec<Smaller> = several.collect();
+        if several.is_empty() {
             if !changed {
                 break;
             }
             (at, changed) = (0, false);
             continue;
         }
-        tried += 1;
-        if fails(&smaller) {
-            (smallest, changed) = (smaller, true);
-        } else {
-            at += 1;
+        tried += several.len();
+        match fails(&several) {
+            Some(failing) => {
+                smallest = several[failing].clone();
+                (at, changed) = (at + failing, true);
+            }
+            None => at += several.len(),
         }
     }
     smallest

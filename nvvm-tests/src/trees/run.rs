@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
+use gridlet::cache::Cache;
 use gridlet::compile::{Backend, BuildOptions, CpuOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet_runtime::{
@@ -189,7 +190,7 @@ impl Runner {
                 }
             }
         }
-        let session = Session::new();
+        let session = Session::new().cached(Cache::of_user());
         let built: anyhow::Result<Vec<_>> = thread::scope(|scope| {
             let session = &session;
             let threads: Vec<_> = wanted

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gridlet::compile::{BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use nvvm_tests::trees::check::{Summary, check};
-use nvvm_tests::trees::reduce::reduce;
+use nvvm_tests::trees::reduce::{Smaller, reduce};
 use nvvm_tests::trees::run::{Runner, Way};
 use nvvm_tests::trees::tables::{NOT_TRIED, Results, Tables};
 use nvvm_tests::trees::{self, Kernel, Stream, Tree, VARIANTS};
@@ -281,7 +281,12 @@ fn failing_trees_become_small() {
     };
     let fails = |tree: &Tree| kernels(tree).contains(&Kernel::Meeting);
     for tree in (0..50).map(trees::tree).filter(fails) {
-        let smaller = reduce(&tree, 2000, fails);
+        let first = |trees: &[Smaller]| trees.iter().position(|smaller| fails(&smaller.tree));
+        let Smaller { tree: smaller, changes } = reduce(&tree, 2000, 1, first);
+        let together = reduce(&tree, 2000, 8, first);
+        assert_eq!(together.changes, changes);
+        let again = changes.iter().try_fold(Smaller::whole(&tree), |tree, at| tree.changed(*at));
+        assert_eq!(again.unwrap().tree.to_string(), smaller.to_string());
         // The root, the grid, and if that is a join's, the member that launches it.
         assert!(fails(&smaller) && kernels(&smaller).len() <= 3, "{smaller}");
     }

@@ -209,8 +209,8 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 /// is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
-/// The variable that counts, for each warp of the block, the lanes that are in the device runtime. Names in the language never
-/// contain a dot, here and in the next six.
+/// The variable that holds, for each warp of the block, the lanes that are in the device runtime, and those that need no turns. Names in the
+/// language never contain a dot, here and in the next six.
 pub const TURNS: &str = "gridlet.turns";
 
 /// The function that clears a warp's word of [`TURNS`], or notes there that a block of one thread has no turns.

@@ -16,8 +16,14 @@
 //! It stays out of line: two such calls in the branches of an `if` must not become one `gridlet.await_turn` before the branch.
 //!
 //! `turns.grid` holds what waits. A lane that waits does not block the others of its warp: sm_70 and later guarantee it (CUDA C++
-//! Programming Guide, "Independent Thread Scheduling"). But no other branch may stand around the loop that waits: with one,
-//! `tails_of_many_lanes.grid` hung in each run (H200, driver 580.159.04). Probably lanes wait at its end for others whose turn is after theirs.
+//! Programming Guide, "Independent Thread Scheduling"). But no branch stands around the loop that waits: with two of them,
+//! `tails_of_many_lanes.grid` hung in each run (H200, driver 580.159.04). Probably lanes wait at the end of a branch for others whose turn is
+//! after theirs.
+//!
+//! A word has the lanes whose turn it is, and each lane waits for its own bit. Before, the word counted lanes, the first lane of a group waited
+//! for all, and the others waited for it at `sync_warp`: two of 10,000 random launch trees hung in each run. A dump showed the first lane of a
+//! group waiting for ever, and that all others had launched (H200, driver 580.159.04, 2026-11-28): at the `YIELD` of the loop, the others of
+//! the group seem to go on from `sync_warp`, launch before their turn, and make the count less than 0.
 //!
 //! All lanes of a warp run the same kernel. The launches of a kernel therefore need turns only if the kernel, or a function
 //! that it may call, launches into the tail stream. Such a function takes turns whichever kernel calls it, and every kernel that

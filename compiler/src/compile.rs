@@ -451,7 +451,7 @@ impl Session {
             self.assembled.get_or_init(|| ());
             self.note("ptxas", log);
         }
-        let (program, mut log) = match object {
+        let (program, log) = match object {
             Some(LinkOutput { cubin, log }) if !links => return Ok((cubin, log)),
             Some(LinkOutput { ref cubin, ref log }) => (link::Program::Object(cubin), log.clone()),
             None => (link::Program::Ptx(ptx), String::new()),
@@ -472,7 +472,7 @@ impl Session {
             &link_options,
         )?;
         self.note("nvJitLink", &linked.log);
-        log.push_str(&linked.log);
+        let log = format!("{log}\n{}", linked.log).trim().to_owned();
         Ok((linked.cubin, log))
     }
 

@@ -17,7 +17,8 @@
 //!     each lane subtracts 1 from the word
 //! ```
 //!
-//! Kernels that launch into the tail stream have such turns already (`launch/cdp/turns.rs` in `gridlet-lang`).
+//! Kernels that launch into the tail stream have turns already (`launch/cdp/turns.rs` in `gridlet-lang`). Those count lanes no more, because
+//! lanes may go on from `bar.warp.sync` at a `YIELD`; here no program was seen that hangs so.
 //! The words are shared memory; a kernel's lanes clear that of their warp first.
 
 use std::collections::{BTreeMap, BTreeSet};

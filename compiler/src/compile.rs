@@ -443,18 +443,19 @@ impl Session {
         let links = self.links(device_runtime) || !link::ptxas::is_whole(ptx);
         let assemble = if links { link::ptxas::compile } else { link::ptxas::assemble };
         let pays = !links || ptx.0.len() >= WORTH_A_PROCESS;
-        let object = match self.assembler(links).filter(|_| pays) {
-            Some(ptxas) => Some(assemble(ptxas, ptx, options.arch, &link_options)?),
-            None => None,
-        };
+        let assembler = self.assembler(links).filter(|_| pays);
+        let object =
+            assembler.map(|ptxas| assemble(ptxas, ptx, options.arch, &link_options)).transpose()?;
         if let Some(LinkOutput { log, .. }) = &object {
             self.assembled.get_or_init(|| ());
             self.note("ptxas", log);
         }
-        let (program, log) = match object {
-            Some(LinkOutput { cubin, log }) if !links => return Ok((cubin, log)),
-            Some(LinkOutput { ref cubin, ref log }) => (link::Program::Object(cubin), log.clone()),
-            None => (link::Program::Ptx(ptx), String::new()),
+        if !links && let Some(LinkOutput { cubin, log }) = object {
+            return Ok((cubin, log));
+        }
+        let (program, assembled) = match &object {
+            Some(LinkOutput { cubin, log }) => (link::Program::Object(cubin), log.as_str()),
+            None => (link::Program::Ptx(ptx), ""),
         };
         // Machine code does not tell whether it launches; an archive that nothing calls adds nothing.
         let calls = cdp::symbols::declares_any(link::ptxas::extern_functions(ptx));
@@ -472,7 +473,7 @@ impl Session {
             &link_options,
         )?;
         self.note("nvJitLink", &linked.log);
-        let log = format!("{log}\n{}", linked.log).trim().to_owned();
+        let log = format!("{assembled}\n{}", linked.log).trim().to_owned();
         Ok((linked.cubin, log))
     }
 
@@ -723,22 +724,19 @@ fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
 mod tests {
     use super::*;
     use crate::toolchain::Search;
+    use crate::toolchain::tests::Disk;
 
     #[test]
     fn ptxas_knows_the_ptx_of_libnvvm_and_the_linker_knows_its_cubins() {
         let assembles = |version: &str| {
-            let disk = tempfile::tempdir().unwrap();
-            let roots = [("13.0", "nvvm/lib64/libnvvm.so.4"), (version, "bin/ptxas")];
-            let roots = roots.map(|(version, file)| {
-                let root = disk.path().join(format!("{version} {}", file.len()));
-                std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-                std::fs::write(root.join(file), "").unwrap();
-                let text = format!(r#"{{"cuda": {{"version": "{version}"}}}}"#);
-                std::fs::write(root.join("version.json"), text).unwrap();
-                root
-            });
-            std::fs::create_dir_all(roots[0].join("lib64")).unwrap();
-            std::fs::write(roots[0].join("lib64/libnvJitLink.so.13"), "").unwrap();
+            let disk = Disk::new();
+            disk.toolkit(
+                "linker",
+                "13.0",
+                &["nvvm/lib64/libnvvm.so.4", "lib64/libnvJitLink.so.13"],
+            );
+            disk.toolkit("assembler", version, &["bin/ptxas"]);
+            let roots = ["linker", "assembler"].map(|root| disk.path(root));
             let session = Session::with_toolchain(Toolchain::search(Search::from_roots(roots)));
             [false, true].map(|links| session.assembler(links).is_some())
         };

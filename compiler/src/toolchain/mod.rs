@@ -154,4 +154,4 @@ impl Toolchain {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,14 +6,14 @@ use super::*;
 use crate::doctor::{Status, report};
 
 /// A temporary folder with fake toolkits.
-struct Disk(tempfile::TempDir);
+pub(crate) struct Disk(tempfile::TempDir);
 
 impl Disk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Disk(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
 
@@ -23,7 +23,7 @@ impl Disk {
         fs::write(path, text).unwrap();
     }
 
-    fn toolkit(&self, root: &str, version: &str, files: &[&str]) {
+    pub(crate) fn toolkit(&self, root: &str, version: &str, files: &[&str]) {
         self.write(
             &format!("{root}/version.json"),
             &format!(r#"{{"cuda": {{"version": "{version}"}}}}"#),

@@ -154,19 +154,9 @@ fn report(runner: &mut Runner, tree: &Tree, failure: &Failure, changes: Option<&
     let mut last = None;
     let smaller = match (changes, failure.fatal) {
         (Some(_), _) => Smaller::whole(tree),
-        (None, true) => reduce(tree, REDUCTIONS.0, TOGETHER, |trees| {
-            std::thread::scope(|scope| {
-                let run = |tree| scope.spawn(move || hangs(tree, failure));
-                let running: Vec<_> = trees.iter().map(run).collect();
-                let ended = running.into_iter().map(|thread| thread.join().unwrap_or(false));
-                // All of them end before others start.
-                let found = ended.collect::<Vec<_>>().into_iter().position(|hangs| hangs);
-                if let Some(found) = found {
-                    eprintln!("hangs, too: --changes {}", listed(&trees[found].changes));
-                }
-                found
-            })
-        }),
+        (None, true) => {
+            reduce(tree, REDUCTIONS.0, TOGETHER, |trees| first_that_hangs(trees, failure))
+        }
         (None, false) => {
             let mut lost = false;
             reduce(tree, REDUCTIONS.0, 1, |trees| {
@@ -196,6 +186,18 @@ fn report(runner: &mut Runner, tree: &Tree, failure: &Failure, changes: Option<&
 
 fn listed(changes: &[usize]) -> String {
     changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Runs trees at the same time. Others start when all of these have ended.
+fn first_that_hangs(trees: &[Smaller], failure: &Failure) -> Option<usize> {
+    let hang: Vec<bool> = std::thread::scope(|scope| {
+        let run = |tree| scope.spawn(move || hangs(tree, failure));
+        let running: Vec<_> = trees.iter().map(run).collect();
+        running.into_iter().map(|thread| thread.join().unwrap_or(false)).collect()
+    });
+    let first = hang.into_iter().position(|hangs| hangs)?;
+    eprintln!("hangs, too: --changes {}", listed(&trees[first].changes));
+    Some(first)
 }
 
 /// Whether a tree fails in the same way in a process of its own, which ends with the GPU that it may lose.

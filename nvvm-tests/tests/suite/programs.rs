@@ -224,10 +224,7 @@ fn libdevice_is_linked_only_when_used() {
 #[test]
 fn programs_that_need_no_linking_are_assembled_whole() {
     let test = "programs_that_need_no_linking_are_assembled_whole";
-    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
-    let root = tempfile::tempdir().unwrap();
-    let linker = Session::with_toolchain(without_ptxas(&toolchain, root.path()));
-    let assembler = Session::with_toolchain(toolchain);
+    let Some((assembler, linker, _root)) = with_and_without_ptxas(test) else { return };
 
     let build = |session: &Session, source: &str, launch: LaunchStrategy| {
         let program = compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap();
@@ -245,21 +242,18 @@ fn programs_that_need_no_linking_are_assembled_whole() {
         assert_ne!(whole.cubin, linked.cubin);
         let again = build(&assembler, source, launch);
         assert_eq!(whole.cubin, again.cubin, "the same program gives the same bytes");
-        let names = |built: &Built| {
-            let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
-            all.into_iter().map(|kernel| kernel.kernel).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&whole), names(&linked));
+        assert_eq!(kernel_names(&whole), kernel_names(&linked));
     }
     // The resident kernel has no more registers than its kernels need, or 64 where blocks have one warp.
-    let registers = |session: &Session, source: &str| {
-        let built = build(session, source, resident);
+    let registers_of = |built: &Built| {
         let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
         all.iter().find(|kernel| kernel.kernel == "__gridlet_resident").unwrap().registers
     };
+    let registers =
+        |session: &Session, source: &str| registers_of(&build(session, source, resident));
     let limited = build(&assembler, nested, resident);
     assert!(limited.ptx.0.contains("\n.maxnreg 64\n"), "{}", limited.ptx.0);
-    assert!((60..=64).contains(&registers(&assembler, nested)));
+    assert!((60..=64).contains(&registers_of(&limited)));
     assert!(registers(&linker, nested) > 64);
     // A kernel that needs many of them, in blocks of which as many threads as there can be.
     let wide = "kernel c(p: *mut f32) {
@@ -283,10 +277,7 @@ fn programs_that_need_no_linking_are_assembled_whole() {
 #[test]
 fn long_programs_that_are_linked_are_assembled_by_ptxas() {
     let test = "long_programs_that_are_linked_are_assembled_by_ptxas";
-    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
-    let root = tempfile::tempdir().unwrap();
-    let linker = Session::with_toolchain(without_ptxas(&toolchain, root.path()));
-    let assembler = Session::with_toolchain(toolchain);
+    let Some((assembler, linker, _root)) = with_and_without_ptxas(test) else { return };
     let options = BuildOptions::default().with_launch(LaunchStrategy::Cdp.into());
     let short = compile::check(gridlet::source::SourceMap::single(
         "a.grid",
@@ -305,18 +296,15 @@ fn long_programs_that_are_linked_are_assembled_by_ptxas() {
         let built = session.cubin(&long, &options).unwrap();
         assert!(built.ptx.0.contains("cudaLaunchDeviceV2"));
         assert_eq!(built.log, "");
-        built.cubin
+        built
     });
     assert_eq!(tools(&assembler), all);
     // Without the version of the toolkit, whose files are linked here one by one.
     assert_eq!(tools(&linker), ["gridlet", "libnvvm", "llvm", "nvjitlink"]);
-    assert_eq!(assembled, again, "the same program gives the same bytes");
-    let kernels = |cubin| {
-        let all = gridlet::link::cubin::kernel_resources(cubin).unwrap();
-        all.into_iter().map(|kernel| kernel.kernel).collect::<Vec<_>>()
-    };
-    assert_eq!(kernels(&assembled), kernels(&linked));
-    // The same error, from either: what it is about, and the line.
+    assert_eq!(assembled.cubin, again.cubin, "the same program gives the same bytes");
+    assert_eq!(kernel_names(&assembled), kernel_names(&linked));
+
+    // An error of either quotes what it is about.
     let wrong = Ptx(format!(
         "{}\n.func f()\n{{\n\tmov.b99 %r1, 2;\n}}\n",
         assembler.ptx(&long, &options).unwrap().0.0
@@ -329,10 +317,12 @@ fn long_programs_that_are_linked_are_assembled_by_ptxas() {
     }
 }
 
-/// The folders of a toolkit as one without ptxas.
-fn without_ptxas(toolchain: &Toolchain, root: &Path) -> Toolchain {
+/// A session with the toolkit, one with its folders as a toolkit without ptxas, and the folder of that.
+fn with_and_without_ptxas(test: &str) -> Option<(Session, Session, tempfile::TempDir)> {
+    let toolchain = toolchain_or_skip(test, &FOR_CUBINS)?;
+    let root = tempfile::tempdir().unwrap();
     let folder = |path: &str, component| {
-        let link = root.join(path);
+        let link = root.path().join(path);
         std::fs::create_dir_all(link.parent().unwrap()).unwrap();
         let folder = toolchain.path(component).unwrap().parent().unwrap();
         std::os::unix::fs::symlink(folder, link).unwrap();
@@ -340,5 +330,11 @@ fn without_ptxas(toolchain: &Toolchain, root: &Path) -> Toolchain {
     folder("lib", Component::CudaDevRt);
     folder("lib64", Component::NvJitLink);
     folder("nvvm/lib64", Component::LibNvvm);
-    Toolchain::search(Search::from_roots([root.to_path_buf()]))
+    let without = Toolchain::search(Search::from_roots([root.path().to_path_buf()]));
+    Some((Session::with_toolchain(toolchain), Session::with_toolchain(without), root))
+}
+
+fn kernel_names(built: &Built) -> Vec<String> {
+    let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
+    all.into_iter().map(|kernel| kernel.kernel).collect()
 }

@@ -21,7 +21,7 @@
 //! after theirs.
 //!
 //! A word has the lanes whose turn it is, and each lane waits for its own bit. Before, the word counted lanes, the first lane of a group waited
-//! for all, and the others waited for it at `sync_warp`: two of 10,000 random launch trees hung in each run. A dump showed the first lane of a
+//! for all, and the others waited for it at `sync_warp`: two random launch trees hung in each run. A dump showed the first lane of a
 //! group waiting for ever, and that all others had launched (H200, driver 580.159.04, 2026-11-28): at the `YIELD` of the loop, the others of
 //! the group seem to go on from `sync_warp`, launch before their turn, and make the count less than 0.
 //!

@@ -11,14 +11,15 @@
 //!
 //! ```text
 //! .func (.param .b32 result) gridlet$turn$cudaLaunchDeviceV2(…)
-//!     the first active lane waits until the warp's word of `gridlet$turns` is 0, and sets it to the number of active lanes
+//!     each lane tries to change the warp's word of `gridlet$turns` from 0 to the active lanes, until its own bit is set
 //!     bar.warp.sync of the active lanes
 //!     call cudaLaunchDeviceV2
-//!     each lane subtracts 1 from the word
+//!     each lane clears its bit
 //! ```
 //!
-//! Kernels that launch into the tail stream have turns already (`launch/cdp/turns.rs` in `gridlet-lang`). Those count lanes no more, because
-//! lanes may go on from `bar.warp.sync` at a `YIELD`; here no program was seen that hangs so.
+//! Kernels that launch into the tail stream have turns already (`launch/cdp/turns.rs` in `gridlet-lang`), in the same way. The word holds
+//! lanes, not their number: at the `YIELD` of the loop, lanes may also go on from `bar.warp.sync`, before their turn.
+//!
 //! The words are shared memory; a kernel's lanes clear that of their warp first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +177,7 @@ fn in_turn(function: &Item<'_>) -> Option<String> {
         let _ = write!(text, "({}) ", result.declaration("result"));
     }
     let _ = writeln!(text, "{}(\n\t{}\n)\n{{", own_name(function.name), named("in").join(",\n\t"));
-    text += "\t.reg .pred %waits;\n\t.reg .pred %taken;\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n\t.reg .b32 %lanes;\n\t.reg .b32 %count;\n";
+    text += "\t.reg .pred %waits;\n\t.reg .pred %taken;\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n\t.reg .b32 %lanes;\n\t.reg .b32 %own;\n";
     text += ADDRESS;
     text += TAKE;
     text += "\t{\n";
@@ -198,20 +199,18 @@ fn in_turn(function: &Item<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Behind [`ADDRESS`]: the first of the active lanes waits for the word to be 0, and sets it to their number.
+/// Behind [`ADDRESS`]: each lane waits for its bit. No branch stands around the loop, for at its `YIELD` the others would go on.
 const TAKE: &str = "\
 \tactivemask.b32 \t%lanes;
-\tbrev.b32 \t%other, %lanes;
-\tclz.b32 \t%other, %other;
-\tmov.u32 \t%count, %laneid;
-\tsetp.ne.u32 \t%waits, %count, %other;
-\tpopc.b32 \t%count, %lanes;
-\t@%waits bra \t$L__together;
+\tmov.u32 \t%own, %laneid;
+\tshl.b32 \t%own, 1, %own;
 $L__again:
-\tatom.shared.cas.b32 \t%other, [%turn], 0, %count;
-\tsetp.ne.u32 \t%taken, %other, 0;
-\t@%taken bra \t$L__again;
-$L__together:
+\tatom.shared.cas.b32 \t%other, [%turn], 0, %lanes;
+\tsetp.eq.u32 \t%taken, %other, 0;
+\tselp.b32 \t%other, %lanes, %other, %taken;
+\tand.b32 \t%other, %other, %own;
+\tsetp.eq.u32 \t%waits, %other, 0;
+\t@%waits bra \t$L__again;
 \tbar.warp.sync \t%lanes;
 \tmembar.cta;
 ";
@@ -219,7 +218,8 @@ $L__together:
 /// The last of them leaves 0. They may return from the call one by one: ptxas removes a `bar.warp.sync` behind it.
 const GIVE: &str = "\
 \tmembar.cta;
-\tred.shared.add.u32 \t[%turn], -1;
+\tnot.b32 \t%own, %own;
+\tred.shared.and.b32 \t[%turn], %own;
 \tret;
 }
 ";

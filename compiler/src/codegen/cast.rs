@@ -169,6 +169,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     fn converted_by_ptx(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
         let build = self.build();
         let (is_double, is_wide) = (value.get_type().get_bit_width() == 64, to.bits() == 64);
+        if !is_double && to.bits() < 32 {
+            let flush = if self.cx.is_fast_math() { ".ftz" } else { "" };
+            let sign = if to.is_signed() { 's' } else { 'u' };
+            let text = format!("cvt.rzi{flush}.{sign}{}.f32 $0, $1;", to.bits());
+            let number = int(self.pure_assembly(&text, 16, &[value.into()])?)?;
+            return Ok(build.build_int_truncate(number, self.cx.int_type(to.bits()), "")?);
+        }
         let from = if is_double { "d" } else { "f" };
         let (word, register) = match (is_wide, to.is_signed()) {
             (false, true) => ("i", 32),

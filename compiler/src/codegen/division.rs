@@ -1,18 +1,19 @@
-//! Signed 32-bit division on GPUs.
+//! Signed division of at most 32 bits on GPUs.
 //!
 //! In LLVM, the smallest number divided by -1 is undefined, so the IR divides by 1 instead and chooses the negated dividend
 //! afterwards. The GPU's division of 32 bits divides magnitudes and sets the sign, and needs no such guard: the quotient
 //! is the smallest number, the remainder 0. As assembly, LLVM cannot assume otherwise.
 //!
 //! But assembly hides a constant divisor, which LLVM would replace by a multiplication. So only divisors that are surely no
-//! constants lose the guard: [`runtime_values`]. 64-bit divisions keep it, because LLVM tries them with 32 bits first.
+//! constants lose the guard: [`runtime_values`]. 64-bit divisions keep it, because LLVM tries them with 32 bits first. Shorter ones
+//! are computed in another way (`narrow_division.rs`), which needs no guard either.
 
 use inkwell::values::BasicValueEnum;
 
 use super::function::FunctionEmitter;
 use crate::error::Result;
 use gridlet_lang::ir::{BinaryOp, Const, Function, InstKind, Operand, Role, UnaryOp};
-use gridlet_lang::types::{Scalar, Type};
+use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// A division whose divisor the IR guards against -1; `None` for others.
@@ -27,6 +28,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             BinaryOp::Rem => "rem.s32 $0, $1, $2;",
             _ => return Ok(None),
         };
+        if self.type_of(left) != Type::I32 {
+            return Ok(None);
+        }
         let Some((_, divisor)) = self.guarded_divisor(right) else { return Ok(None) };
         let arguments = [self.operand(left)?, self.operand(divisor)?];
         self.pure_assembly(text, 32, &arguments).map(Some)
@@ -53,21 +57,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    /// The condition and the divisor `d` of `select(d == -1, 1, d)`, an `i32` on a GPU that is no constant.
-    fn guarded_divisor(&self, divisor: &Operand) -> Option<(&Operand, &Operand)> {
-        if self.cx.cpu().is_some() || self.type_of(divisor) != Type::I32 {
+    /// The condition and the divisor `d` of `select(d == -1, 1, d)`, an integer of at most 32 bits on a GPU that is no constant.
+    pub(super) fn guarded_divisor(&self, divisor: &Operand) -> Option<(&Operand, &Operand)> {
+        let scalar = self.type_of(divisor).as_scalar()?;
+        if self.cx.cpu().is_some() || scalar.bits() > 32 {
             return None;
         }
         let InstKind::Select(condition, one, divisor) = self.kind(divisor)? else { return None };
         let InstKind::Binary(BinaryOp::Eq, tested, minus_one) = self.kind(condition)? else {
             return None;
         };
-        let is = |operand: &Operand, number: i128| matches!(operand, Operand::Const(Const::Int(Scalar::I32, value)) if *value == number);
+        let is = |operand: &Operand, number: i128| matches!(operand, Operand::Const(Const::Int(ty, value)) if *ty == scalar && *value == number);
         let is_guard = tested == divisor && is(one, 1) && is(minus_one, -1);
         (is_guard && self.is_runtime(divisor)).then_some((condition, divisor))
     }
 
-    fn is_runtime(&self, operand: &Operand) -> bool {
+    pub(super) fn is_runtime(&self, operand: &Operand) -> bool {
         let values = self.runtime.get_or_init(|| runtime_values(self.function));
         is_runtime(self.function, values, operand)
     }

@@ -171,14 +171,26 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.cast_scalar(count, from, Scalar::U32)
     }
 
-    /// The high half of the product, computed at twice the width: every back end recognises the
-    /// pattern.
+    /// The high half of the product. On GPUs by LLVM's name for the instruction: from a product at twice the width, libNVVM moves the
+    /// conversion of a factor out of a loop, and then finds no instruction. On the CPU at twice the width.
     pub(super) fn mul_hi(
         &self,
         left: BasicValueEnum<'ctx>,
         right: BasicValueEnum<'ctx>,
         scalar: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
+        if self.cx.cpu().is_none() && scalar.bits() >= 32 {
+            let suffix = match (scalar.bits(), scalar.is_signed()) {
+                (32, true) => "i",
+                (32, false) => "ui",
+                (_, true) => "ll",
+                (_, false) => "ull",
+            };
+            let ty = self.cx.scalar_type(scalar);
+            let name = format!("llvm.nvvm.mulhi.{suffix}");
+            let function = self.cx.declare(&name, Some(ty), &[ty; 2])?;
+            return result(self.emit_call(function, &[left, right], "")?);
+        }
         let build = self.build();
         let (narrow, wide) = (self.cx.int_type(scalar.bits()), self.cx.int_type(scalar.bits() * 2));
         let widen = |value| match scalar.is_signed() {

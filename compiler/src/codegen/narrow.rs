@@ -15,6 +15,7 @@ use inkwell::{FloatPredicate, IntPredicate};
 
 use super::bug;
 use super::function::FunctionEmitter;
+use super::packed::extreme;
 use super::values::{float, int};
 use crate::error::Result;
 use gridlet_lang::builtins::MathOp;
@@ -249,6 +250,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.bf16_fma([left, right, added])
             }
             (MathOp::Fma, [left, right, added]) => self.narrow_fma(scalar, *left, *right, *added),
+            (MathOp::Min | MathOp::Max, [..]) if self.cx.has_packed_floats() => {
+                self.pure_assembly(&extreme(op, scalar, ""), 16, arguments)
+            }
             _ if op.supports(scalar) => {
                 let wide = arguments
                     .iter()

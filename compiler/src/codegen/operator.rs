@@ -44,6 +44,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if let Some(value) = self.narrow_division(op, left, right)? {
             return Ok(value);
         }
+        if let Some(value) = self.short_division(op, left, right)? {
+            return Ok(value);
+        }
         let (ty, right_type) = (self.type_of(left), self.type_of(right));
         let (left, right) = (self.operand(left)?, self.operand(right)?);
         let scalar = match &ty {
@@ -99,6 +102,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if op.is_comparison() && left == right {
             return Ok(self.compare_with_itself(op, left, scalar)?.into());
         }
+        if scalar == Scalar::F16 && op == BinaryOp::Div && self.cx.cpu().is_none() {
+            return self.half_quotient(left, right);
+        }
         if self.cx.has_half(scalar) && !matches!(op, BinaryOp::Mul | BinaryOp::Rem) {
             let (left, right) = (self.bits_to_half(left)?, self.bits_to_half(right)?);
             let value = self.float_operation(op, left, right)?;
@@ -148,6 +154,44 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             BinaryOp::Div => build.build_float_div(left, right, "")?.into(),
             _ => self.compare_floats(op, left, right)?.into(),
         })
+    }
+
+    /// The quotient of two `f16`, correctly rounded, from an approximate reciprocal.
+    ///
+    /// A step of Newton's method makes the error of the quotient less than 2^-23 of it, which is the least distance of a quotient from
+    /// a number halfway between two of `f16`, unless it is that number: the step then gives exactly that. Without a step, if the
+    /// remainder is 0 or not a number, the quotient is exact, zero, infinite or a NaN already. A power of two has an exact reciprocal.
+    fn half_quotient(
+        &self,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let build = self.build();
+        let left = self.cast_scalar(left, Scalar::F16, Scalar::F32)?;
+        let right = self.cast_scalar(right, Scalar::F16, Scalar::F32)?;
+        if let Some((divisor, _)) = float(right)?.get_constant()
+            && divisor.abs().log2().fract() == 0.0
+        {
+            let inverse = self.cx.float_type(Scalar::F32).const_float(1.0 / divisor);
+            let quotient = self.rounded_product(left, inverse.into())?;
+            return self.cast_scalar(quotient, Scalar::F32, Scalar::F16);
+        }
+        let reciprocal = self.reciprocal(right)?;
+        let quotient = self.rounded_product(left, reciprocal)?;
+        let negated = build.build_float_neg(float(quotient)?, "")?;
+        let remainder = self.intrinsic("fma", &[negated.into(), right, left])?;
+        let better = self.intrinsic("fma", &[remainder, reciprocal, quotient])?;
+        let zero = self.cx.float_type(Scalar::F32).const_zero();
+        let (remainder, is_off) = (float(remainder)?, FloatPredicate::ONE);
+        let is_off = build.build_float_compare(is_off, remainder, zero, "")?;
+        let nearest = build.build_select(is_off, better, quotient, "")?;
+        self.cast_scalar(nearest, Scalar::F32, Scalar::F16)
+    }
+
+    /// An approximate reciprocal of an `f32`, off by 1 in its last bit at most (PTX ISA, "rcp.approx.ftz.f32").
+    pub(super) fn reciprocal(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let bits = self.pure_assembly("rcp.approx.ftz.f32 $0, $1;", 32, &[value])?;
+        Ok(self.build().build_bit_cast(bits, self.cx.float_type(Scalar::F32), "")?)
     }
 
     /// The product of two `f32`, which no optimiser can fuse with an addition.
@@ -241,4 +285,51 @@ fn int_predicate(op: BinaryOp, signed: bool) -> Result<IntPredicate> {
         (BinaryOp::Ge, false) => IntPredicate::UGE,
         _ => return Err(bug(format!("`{op:?}` does not compare"))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use gridlet_lang::float::to_f16;
+
+    /// What [`half_quotient`](super::FunctionEmitter::half_quotient) computes before it rounds, if the reciprocal is off by `error` in
+    /// its last bit.
+    fn quotient(left: f32, right: f32, error: i32) -> f32 {
+        let reciprocal = (1.0 / f64::from(right)) as f32;
+        let reciprocal = if right == 0.0 || right.is_infinite() {
+            1.0 / right
+        } else {
+            f32::from_bits(reciprocal.to_bits().wrapping_add_signed(error))
+        };
+        let quotient = left * reciprocal;
+        let remainder = (-quotient).mul_add(right, left);
+        let better = remainder.mul_add(reciprocal, quotient);
+        if remainder < 0.0 || remainder > 0.0 { better } else { quotient }
+    }
+
+    #[test]
+    fn quotients_of_halves_are_right_for_every_error_of_the_reciprocal() {
+        let bits = |value: f64| to_f16(value).to_bits();
+        // All significands; quotients that are normal, subnormal, and beside zero and infinity.
+        for (scale, step) in [(0, 1), (-13, 7), (-15, 7), (-20, 7), (-24, 7), (-25, 7), (15, 7)] {
+            for left in 1_024..2_048 {
+                for right in (1_024..2_048).skip(left % step).step_by(step) {
+                    let (left, right) = (left as f32 * (scale as f32).exp2(), right as f32);
+                    let expected = bits(f64::from(left) / f64::from(right));
+                    for error in -1..=1 {
+                        let found = bits(quotient(left, right, error).into());
+                        assert_eq!(found, expected, "{left} / {right}, {error}");
+                    }
+                }
+            }
+        }
+        for left in [0.0, -0.0, 1.0, -65_504.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+            for right in [0.0, -0.0, 3.0, -3.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+                let (found, expected) = (quotient(left, right, 0), left / right);
+                assert_eq!(found.is_nan(), expected.is_nan(), "{left} / {right}");
+                if !expected.is_nan() {
+                    assert_eq!(bits(found.into()), bits(expected.into()), "{left} / {right}");
+                }
+            }
+        }
+    }
 }

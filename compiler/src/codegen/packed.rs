@@ -14,7 +14,7 @@ use super::function::FunctionEmitter;
 use super::values::{int, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, MathOp};
-use gridlet_lang::ir::{BinaryOp, InstKind, Operand};
+use gridlet_lang::ir::{BinaryOp, InstKind, Operand, UnaryOp};
 use gridlet_lang::types::{Scalar, Type};
 
 /// The bits of `bf16` constants.
@@ -135,6 +135,25 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let arguments = low.iter().zip(high).map(|(low, high)| word(low, high));
                 (format!("fma.rn.{suffix} $0, $1, $2, $3;"), arguments.collect::<Result<Vec<_>>>()?)
             }
+            (
+                InstKind::Builtin { builtin: Builtin::Math(op), arguments: low, .. },
+                InstKind::Builtin { builtin: Builtin::Math(other), arguments: high, .. },
+            ) if op == other && matches!(op, MathOp::Min | MathOp::Max) => {
+                let arguments = low.iter().zip(high).map(|(low, high)| word(low, high));
+                (extreme(*op, scalar, "x2"), arguments.collect::<Result<Vec<_>>>()?)
+            }
+            (
+                InstKind::Builtin { builtin: Builtin::Math(MathOp::Abs), arguments: low, .. },
+                InstKind::Builtin { builtin: Builtin::Math(MathOp::Abs), arguments: high, .. },
+            ) => {
+                let mask = self.cx.int_type(32).const_int(0x7fff_7fff, false);
+                let pair = int(word(&low[0], &high[0])?)?;
+                return Ok(Some(self.build().build_and(pair, mask, "")?.into()));
+            }
+            (InstKind::Unary(UnaryOp::Neg, low), InstKind::Unary(UnaryOp::Neg, high)) => {
+                let signs = self.cx.int_type(32).const_int(0x8000_8000, false);
+                return Ok(Some(self.build().build_xor(int(word(low, high)?)?, signs, "")?.into()));
+            }
             _ => return Ok(None),
         };
         self.pure_assembly(&text, 32, &arguments).map(Some)
@@ -176,6 +195,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
         result(call)
     }
+}
+
+/// The instruction for the smaller or the larger of two narrow floats, or of two pairs with `width` "x2". As for `f32`, it gives the other
+/// number if one is a NaN, and orders -0 below +0 (PTX ISA, "min", "max").
+pub(super) fn extreme(op: MathOp, scalar: Scalar, width: &str) -> String {
+    let name = if op == MathOp::Min { "min" } else { "max" };
+    format!("{name}.{}{width} $0, $1, $2;", scalar.name())
 }
 
 /// Whether two such operations on narrow floats can be one.

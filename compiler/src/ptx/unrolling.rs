@@ -4,7 +4,8 @@
 //! unrolling, such a loop gets the hint to be unrolled up to libNVVM's size, by a factor that leaves no remainder.
 //!
 //! Where only the run shows the number, as of a loop from `thread_idx.x` up to a size in steps of 256, LLVM does not unroll if it takes many
-//! instructions to compute. libNVVM unrolls four times, and such a loop gets that hint. ptxas unrolls it worse: LLVM's back end makes
+//! instructions to compute. libNVVM unrolls four times, and such a loop gets that hint. But where a counter could wrap, no number is
+//! known, and LLVM would keep an exit in each copy: ptxas unrolls better then. ptxas unrolls it worse: LLVM's back end makes
 //! the counter start one step early, perhaps below zero, so ptxas runs the first round alone.
 //!
 //! Loops with a hint in the program stay as that hint says.
@@ -16,7 +17,9 @@ use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMValueKind;
-use inkwell::llvm_sys::core::{LLVMGetMDNodeNumOperands, LLVMGetMDNodeOperands, LLVMGetValueKind};
+use inkwell::llvm_sys::core::{
+    LLVMGetMDNodeNumOperands, LLVMGetMDNodeOperands, LLVMGetNSW, LLVMGetNUW, LLVMGetValueKind,
+};
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
@@ -166,7 +169,7 @@ impl<'ctx> Innermost<'ctx> {
         };
         let exits: Vec<_> = self.blocks.iter().filter(is_exit).collect();
         let is_open = exits == [&self.latch] && self.iterations().is_none();
-        self.counter().filter(|_| is_open)?;
+        self.counter().filter(|counter| is_open && counter.is_bounded)?;
         let size = self.size() * u64::from(OPEN_FACTOR);
         (size <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
     }
@@ -194,7 +197,12 @@ impl<'ctx> Innermost<'ctx> {
         let is_counter = counter.get_parent() == Some(self.head)
             && [counter, next].contains(&compared)
             && instruction(next.get_operand(0)?.value()?) == Some(counter);
-        is_counter.then_some(Counter { branch, condition, phi, step, is_next: compared == next })
+        // SAFETY: `next` is an addition.
+        let is_wrap_free =
+            unsafe { LLVMGetNUW(next.as_value_ref()) + LLVMGetNSW(next.as_value_ref()) } != 0;
+        let is_bounded = is_wrap_free || step.abs() == 1;
+        let is_next = compared == next;
+        is_counter.then_some(Counter { branch, condition, phi, step, is_next, is_bounded })
     }
 
     /// The number of iterations, if the latch compares a counter with a constant for equality, as LLVM writes a loop with a known
@@ -230,6 +238,8 @@ struct Counter<'ctx> {
     step: i64,
     /// Whether the condition is on the counter's next value.
     is_next: bool,
+    /// Whether the counter cannot pass its end by wrapping around.
+    is_bounded: bool,
 }
 
 /// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.

@@ -103,7 +103,7 @@ macro_rules! getters {
     };
 }
 
-getters!(u8s U8 u8, i16s I16 i16, u32s U32 u32, i32s I32 i32, u64s U64 u64, i64s I64 i64, f32s F32 f32, f64s F64 f64);
+getters!(u8s U8 u8, u16s U16 u16, i16s I16 i16, u32s U32 u32, i32s I32 i32, u64s U64 u64, i64s I64 i64, f32s F32 f32, f64s F64 f64);
 
 impl Case {
     pub(super) fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Case {

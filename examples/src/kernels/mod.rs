@@ -3,15 +3,19 @@
 //!
 //! Both versions of a kernel have its name, the same parameters and the same launch, so that one host side runs both.
 
+mod blocks;
 mod case;
 mod dense;
 mod features;
 mod integers;
 mod loops;
 mod memory;
+mod narrow;
 mod numeric;
 mod searching;
 mod stencils;
+mod walks;
+mod wide;
 
 use anyhow::Context as _;
 use gridlet_runtime::Device;
@@ -64,6 +68,10 @@ pub fn kernels() -> Vec<Plain> {
         integers::KERNELS,
         loops::KERNELS,
         features::KERNELS,
+        narrow::KERNELS,
+        wide::KERNELS,
+        walks::KERNELS,
+        blocks::KERNELS,
     ]
     .concat()
 }

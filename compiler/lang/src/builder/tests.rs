@@ -771,7 +771,7 @@ fn divisions_are_guarded() {
     let build = |_: &mut ProgramBuilder, body: &mut Body, _: KernelId| {
         let index = body.geometry(Geometry::ThreadIndex, 0);
         let quotient = body.binary(BinaryOp::Div, index.clone(), Body::parameter(1), Type::U32);
-        let rest = body.binary(BinaryOp::Rem, quotient, Body::parameter(1), Type::U32);
+        let rest = body.binary(BinaryOp::Rem, quotient, index, Type::U32);
         let constant = body.binary(BinaryOp::Div, rest, body.number(7), Type::U32);
         let ratio = body.binary(BinaryOp::Div, Body::parameter(2), Body::parameter(2), Type::F32);
         let whole = body.emit(InstKind::Cast(ratio), Type::U32);

@@ -6,7 +6,8 @@ use gridlet::ir::{BinaryOp, Const, InstKind, Module, Operand, Terminator, UnaryO
 use gridlet::types::{Field, Scalar, Struct, Structs, Type};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
-use inkwell::module::Linkage;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::{Linkage, Module as LlvmModule};
 use inkwell::targets::{InitializationConfig, Target, TargetMachine};
 
 use super::ir::{Code, add, module};
@@ -37,13 +38,48 @@ const CONVERSIONS: [(&str, Address); 8] = [
     ("d2ull", || model!(f64, u64)),
 ];
 
+/// The address of a model of a conversion to 8 or 16 bits, which is assembly: by its type in PTX, with a register of 16 bits.
+macro_rules! short_model {
+    ($to:ty) => {{
+        extern "C" fn model(value: f32) -> i16 {
+            value as $to as i16
+        }
+        model as extern "C" fn(f32) -> i16 as usize
+    }};
+}
+
+const SHORT_CONVERSIONS: [(&str, Address); 4] = [
+    ("s8", || short_model!(i8)),
+    ("u8", || short_model!(u8)),
+    ("s16", || short_model!(i16)),
+    ("u16", || short_model!(u16)),
+];
+
+/// A module in which calls of functions `model.TYPE` are in place of the assembly of [`SHORT_CONVERSIONS`].
+fn without_assembly<'c>(context: &'c Context, llvm: &LlvmModule<'c>) -> LlvmModule<'c> {
+    let mut text = llvm.print_to_string().to_string();
+    for (name, _) in SHORT_CONVERSIONS {
+        let assembly = format!(r#"asm "cvt.rzi.{name}.f32 $0, $1;", "=h,f""#);
+        if text.contains(&assembly) {
+            text = text.replace(&assembly, &format!("@model.{name}"));
+            text += &format!("declare i16 @model.{name}(float)\n");
+        }
+    }
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "models");
+    context.create_module_from_ir(buffer).expect("a module")
+}
+
 /// Runs the module's first function, `run(input, output)`, for each input.
 fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
     Target::initialize_native(&InitializationConfig::default()).expect("this processor");
     let context = Context::create();
     let llvm = codegen::build_module(&context, module).expect("a module");
+    let llvm = without_assembly(&context, &llvm);
     llvm.get_function("own.run").expect("`run`").set_linkage(Linkage::External);
     llvm.set_triple(&TargetMachine::get_default_triple());
+    let short_models = SHORT_CONVERSIONS
+        .iter()
+        .filter_map(|(name, model)| Some((llvm.get_function(&format!("model.{name}"))?, model())));
     let models: Vec<_> = CONVERSIONS
         .iter()
         .filter_map(|(name, model)| {
@@ -52,6 +88,7 @@ fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
             intrinsic.replace_all_uses_with(function);
             Some((function, model()))
         })
+        .chain(short_models)
         .collect();
     let engine = llvm.create_jit_execution_engine(OptimizationLevel::None).expect("an engine");
     for (function, address) in models {

@@ -116,14 +116,14 @@ impl BodyBuilder {
                 _ => self.emit(InstKind::Binary(op, left, right), ty, span),
             };
         }
-        if !is_nonzero {
+        if !is_nonzero && !self.is_known_nonzero(&right) {
             let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
             let is_zero = self.emit(is_zero, Type::BOOL, span);
             // One trap serves the whole function: a trap does not report its position.
             let [go_on, by_zero] = self.blocks("div", ["ok", "by_zero"]);
             let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
             self.branch(is_zero, trap, go_on);
-            self.place(go_on);
+            self.place_nonzero(go_on, &right);
         }
         if scalar.is_unsigned() {
             return self.emit(InstKind::Binary(op, left, right), ty, span);

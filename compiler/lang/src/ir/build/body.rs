@@ -27,7 +27,12 @@ pub struct BodyBuilder {
     stored: BTreeMap<SlotId, Operand>,
     /// The block for divisions by zero, once there is one, and the position of the first division.
     pub(super) division_trap: Option<(BlockId, Span)>,
+    /// Divisors that a test on the only way to here has found not to be zero; a slot stands for what it holds.
+    nonzero: Vec<Operand>,
 }
+
+/// How many instructions back a divisor may have been read from its variable to count as its value.
+const MOST_BACK: usize = 32;
 
 /// Maximum number of operations between a value and a load that it depends on.
 const MAX_DEPTH: u32 = 8;
@@ -99,6 +104,7 @@ impl BodyBuilder {
     /// Continues in a block, which must not have been placed before. If no jump leads to it, the builder is
     /// dead afterwards.
     pub fn place(&mut self, block: BlockId) {
+        self.nonzero.clear();
         self.current = None;
         if self.blocks[block.index()].reached {
             self.order.push(block);
@@ -126,9 +132,26 @@ impl BodyBuilder {
             Some(InstKind::Load(Operand::Slot(slot))) => self.stored.get(slot).is_some_and(depends),
             Some(InstKind::Load(address)) => !self.is_local(address),
             Some(InstKind::Binary(_, left, right)) => depends(left) || depends(right),
+            Some(InstKind::ElementAddress { base, index }) => depends(base) || depends(index),
             Some(InstKind::Unary(_, value) | InstKind::Cast(value)) => depends(value),
             _ => false,
         }
+    }
+
+    /// Whether a block ends with a branch on a comparison of two pointers that were computed with indices from memory.
+    pub(super) fn compares_pointers_from_memory(&self, block: BlockId) -> bool {
+        let kind = |value: &Operand| match value {
+            Operand::Inst(id) => self.instructions.get(id.index()),
+            _ => None,
+        };
+        let end = self.blocks[block.index()].terminator.as_ref();
+        let Some(Terminator::Branch { condition, .. }) = end else { return false };
+        let Some(InstKind::Binary(op, left, right)) = kind(condition).map(|inst| &inst.kind) else {
+            return false;
+        };
+        let is_pointer = |value| kind(value).is_some_and(|inst| inst.ty.is_pointer());
+        let is_chosen = |value| is_pointer(value) && self.is_from_memory(value);
+        op.is_comparison() && is_chosen(left) && is_chosen(right)
     }
 
     /// Whether an address is that of a local variable or a part of it.
@@ -187,9 +210,34 @@ impl BodyBuilder {
             return Operand::Const(Const::Zero(ty));
         };
         let id = InstId(self.instructions.len() as u32);
+        self.nonzero.retain(|known| !may_change(&kind, known));
         self.instructions.push(Inst { kind, ty, span });
         self.blocks[block.index()].instructions.push(id);
         Operand::Inst(id)
+    }
+
+    /// Continues in a block that only a test leads to, which has found that a divisor is not zero.
+    pub(super) fn place_nonzero(&mut self, block: BlockId, divisor: &Operand) {
+        let mut nonzero = std::mem::take(&mut self.nonzero);
+        nonzero.push(divisor.clone());
+        nonzero.extend(self.variable_of(divisor));
+        self.place(block);
+        self.nonzero = nonzero;
+    }
+
+    /// Whether a test on the only way to here has found that a divisor is not zero.
+    pub(super) fn is_known_nonzero(&self, divisor: &Operand) -> bool {
+        let variable = self.variable_of(divisor);
+        self.nonzero.iter().any(|known| known == divisor || Some(known) == variable.as_ref())
+    }
+
+    /// The slot that certainly still holds a value that was read from it.
+    fn variable_of(&self, value: &Operand) -> Option<Operand> {
+        let Operand::Inst(id) = value else { return None };
+        let (load, later) = self.instructions.get(id.index()..)?.split_first()?;
+        let InstKind::Load(slot @ Operand::Slot(_)) = &load.kind else { return None };
+        let changes = |inst: &Inst| may_change(&inst.kind, slot);
+        (later.len() <= MOST_BACK && !later.iter().any(changes)).then(|| slot.clone())
     }
 
     /// Reads a value of type `ty`.
@@ -281,6 +329,23 @@ impl BodyBuilder {
             addressed: vec![],
             span: signature.span,
         })
+    }
+}
+
+/// Whether an instruction may change what a slot holds. No instruction changes other operands.
+fn may_change(kind: &InstKind, known: &Operand) -> bool {
+    if !matches!(known, Operand::Slot(_)) {
+        return false;
+    }
+    match kind {
+        InstKind::Store { pointer: slot @ Operand::Slot(_), .. } => slot == known,
+        // Through an address.
+        InstKind::Store { .. }
+        | InstKind::Call { .. }
+        | InstKind::CallExtern { .. }
+        | InstKind::Launch { .. } => true,
+        InstKind::Builtin { builtin, .. } => !builtin.properties().effect.is_pure(),
+        _ => false,
     }
 }
 

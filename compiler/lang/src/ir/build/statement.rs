@@ -30,6 +30,10 @@ impl FunctionBuilder<'_, '_> {
                 self.body.jump(head);
                 self.body.place(head);
                 self.condition(condition, inside, end)?;
+                // Between pointers whose distance is from memory: as a `for` with a step, see there.
+                if unroll.is_none() && self.body.compares_pointers_from_memory(head) {
+                    self.body.unroll(head, Some(Unroll::Known));
+                }
                 self.body.place(inside);
                 self.loop_body(body, head, end)?;
                 self.body.jump(head);

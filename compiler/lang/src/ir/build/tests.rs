@@ -1,6 +1,7 @@
 //! Builds IR from trees and compares the text; checks arithmetic and loops by evaluating the IR.
 
 mod evaluate;
+mod source;
 
 use super::*;
 use crate::builtins::Builtin;

@@ -303,7 +303,7 @@ mod tests {
         let quotient = left * reciprocal;
         let remainder = (-quotient).mul_add(right, left);
         let better = remainder.mul_add(reciprocal, quotient);
-        if remainder < 0.0 || remainder > 0.0 { better } else { quotient }
+        if remainder.abs() > 0.0 { better } else { quotient }
     }
 
     #[test]

@@ -129,18 +129,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 }
             }
             (
-                InstKind::Builtin { builtin: Builtin::Math(MathOp::Fma), arguments: low, .. },
-                InstKind::Builtin { builtin: Builtin::Math(MathOp::Fma), arguments: high, .. },
-            ) => {
-                let arguments = low.iter().zip(high).map(|(low, high)| word(low, high));
-                (format!("fma.rn.{suffix} $0, $1, $2, $3;"), arguments.collect::<Result<Vec<_>>>()?)
-            }
-            (
                 InstKind::Builtin { builtin: Builtin::Math(op), arguments: low, .. },
                 InstKind::Builtin { builtin: Builtin::Math(other), arguments: high, .. },
-            ) if op == other && matches!(op, MathOp::Min | MathOp::Max) => {
+            ) if op == other && matches!(op, MathOp::Fma | MathOp::Min | MathOp::Max) => {
+                let text = match op {
+                    MathOp::Fma => format!("fma.rn.{suffix} $0, $1, $2, $3;"),
+                    _ => extreme(*op, scalar, "x2"),
+                };
                 let arguments = low.iter().zip(high).map(|(low, high)| word(low, high));
-                (extreme(*op, scalar, "x2"), arguments.collect::<Result<Vec<_>>>()?)
+                (text, arguments.collect::<Result<Vec<_>>>()?)
             }
             (
                 InstKind::Builtin { builtin: Builtin::Math(MathOp::Abs), arguments: low, .. },

@@ -238,12 +238,20 @@ fn llvm_unrolls_loops_as_far_as_libnvvm() {
             let mut sum = 1i64;
             for j in 0u32..256 { sum = (sum ^ x[j]) / x[j + 256]; }
             out[0] = sum;
+        }
+        // The counter could wrap around before it passes the end.
+        kernel endless(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            let mut j = thread_idx.x;
+            while j < n { sum += rsqrt(x[j]); j += 32; }
+            out[0] = sum;
         }";
     let Some([_, (_, by_llvm)]) = kernels("llvm_unrolls_loops_as_far_as_libnvvm", source) else {
         return;
     };
     let roots = ["far", "asked"].map(|kernel| count(&by_llvm[kernel], "rsqrt"));
     assert_eq!(roots, [8, 2], "{}\n{}", by_llvm["far"], by_llvm["asked"]);
+    assert_eq!(count(&by_llvm["endless"], "rsqrt"), 1, "{}", by_llvm["endless"]);
     // A division of 64 bits is long, and LLVM itself unrolls by four.
     assert!(count(&by_llvm["divided"], RECIPROCAL) <= 4, "{}", by_llvm["divided"]);
 }
@@ -576,7 +584,35 @@ const NARROW: &str = "
         let a = p[1];
         p[0] = f16x2(a.x + a.y, a.x - a.y);
     }
+    kernel limits(p: *mut f16x2, q: *mut bf16x2) {
+        let a = p[1];
+        let b = p[2];
+        p[0] = f16x2(min(abs(a.x), -b.x), min(abs(a.y), -b.y));
+        q[0] = bf16x2(max(q[1].x, q[2].x), max(q[1].y, q[2].y));
+    }
+    kernel integers(x: *const f32, bytes: *mut u8, shorts: *mut i16) {
+        bytes[0] = x[0] as u8;
+        shorts[0] = x[1] as i16;
+    }
+    kernel quotients(p: *mut f16, q: *mut i16) {
+        p[0] = p[1] / p[2];
+        p[3] = p[4] / 8.0;
+        let divisor = q[2];
+        q[0] = q[1] / divisor ^ q[1] % divisor;
+    }
 ";
+
+#[test]
+fn narrow_numbers_have_instructions_of_their_own() {
+    let test = "narrow_numbers_have_instructions_of_their_own";
+    let limits = [("min.f16x2", 1), ("max.bf16x2", 1), ("and.b32", 1), ("xor.b32", 1)];
+    instructions(test, NARROW, "sm_90", "limits", &limits);
+    let casts = [("cvt.rzi.u8.f32", 1), ("cvt.rzi.s16.f32", 1), ("min.", 0), ("max.", 0)];
+    instructions(test, NARROW, "sm_90", "integers", &casts);
+    // One product for each quotient of f16, and one test of the divisor.
+    let quotients = [("mul.rn.f32", 2), ("trap;", 1), ("div.", 0), ("rem.", 0)];
+    instructions(test, NARROW, "sm_90", "quotients", &quotients);
+}
 
 #[test]
 fn bf16_is_rounded_by_the_gpu_from_sm_80_on() {

@@ -31,6 +31,9 @@ pub struct BodyBuilder {
     nonzero: Vec<Operand>,
 }
 
+/// How many operands are known not to be zero at most, so that a long row of divisions takes linear time.
+const MOST_KNOWN: usize = 16;
+
 /// How many instructions back a divisor may have been read from its variable to count as its value.
 const MOST_BACK: usize = 32;
 
@@ -140,16 +143,16 @@ impl BodyBuilder {
 
     /// Whether a block ends with a branch on a comparison of two pointers that were computed with indices from memory.
     pub(super) fn compares_pointers_from_memory(&self, block: BlockId) -> bool {
-        let kind = |value: &Operand| match value {
+        let inst = |value: &Operand| match value {
             Operand::Inst(id) => self.instructions.get(id.index()),
             _ => None,
         };
         let end = self.blocks[block.index()].terminator.as_ref();
         let Some(Terminator::Branch { condition, .. }) = end else { return false };
-        let Some(InstKind::Binary(op, left, right)) = kind(condition).map(|inst| &inst.kind) else {
+        let Some(InstKind::Binary(op, left, right)) = inst(condition).map(|it| &it.kind) else {
             return false;
         };
-        let is_pointer = |value| kind(value).is_some_and(|inst| inst.ty.is_pointer());
+        let is_pointer = |value| inst(value).is_some_and(|it| it.ty.is_pointer());
         let is_chosen = |value| is_pointer(value) && self.is_from_memory(value);
         op.is_comparison() && is_chosen(left) && is_chosen(right)
     }
@@ -219,6 +222,9 @@ impl BodyBuilder {
     /// Continues in a block that only a test leads to, which has found that a divisor is not zero.
     pub(super) fn place_nonzero(&mut self, block: BlockId, divisor: &Operand) {
         let mut nonzero = std::mem::take(&mut self.nonzero);
+        if nonzero.len() >= MOST_KNOWN {
+            nonzero.clear();
+        }
         nonzero.push(divisor.clone());
         nonzero.extend(self.variable_of(divisor));
         self.place(block);

@@ -26,14 +26,12 @@ impl FunctionBuilder<'_, '_> {
             StatementKind::Expr(expr) => self.lower(expr).map(drop),
             StatementKind::While { condition, body, unroll } => {
                 let [head, inside, end] = self.body.blocks("while", ["head", "body", "end"]);
-                self.body.unroll(head, *unroll);
                 self.body.jump(head);
                 self.body.place(head);
                 self.condition(condition, inside, end)?;
                 // Between pointers whose distance is from memory: as a `for` with a step, see there.
-                if unroll.is_none() && self.body.compares_pointers_from_memory(head) {
-                    self.body.unroll(head, Some(Unroll::Known));
-                }
+                let is_short = self.body.compares_pointers_from_memory(head);
+                self.body.unroll(head, unroll.or(is_short.then_some(Unroll::Known)));
                 self.body.place(inside);
                 self.loop_body(body, head, end)?;
                 self.body.jump(head);

@@ -1,5 +1,7 @@
 //! Kernels with types narrower than 32 bits.
 
+use gridlet::float::to_f16;
+
 use super::memory::length;
 use super::{Array, Case, Plain, Size, plain, reals, words};
 
@@ -31,12 +33,9 @@ fn value(half: &u16) -> f64 {
     if half >> 15 == 0 { size } else { -size }
 }
 
-/// The number in half precision nearest to `x`, whose size is below 65,520.
+/// The number in half precision nearest to `x`.
 fn rounded(x: f64) -> u16 {
-    let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1_023).max(-14);
-    let digits = (x.abs() * 2f64.powi(10 - exponent)).round_ties_even() as u16;
-    let sign = u16::from(x.is_sign_negative()) << 15;
-    sign | ((((exponent + 14) as u16) << 10) + digits)
+    to_f16(x).to_bits()
 }
 
 fn half_sort(size: Size) -> Case {

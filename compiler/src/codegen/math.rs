@@ -164,6 +164,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             BitOp::Brev => return self.intrinsic("bitreverse", &[value]),
             BitOp::Popc => self.intrinsic("ctpop", &[value])?,
             BitOp::Clz => self.count_zeros("ctlz", value)?,
+            // From the other end, as nvcc does: to its own count, libNVVM adds a test for zero.
+            BitOp::Ctz if self.cx.cpu().is_none() => {
+                let reversed = self.intrinsic("bitreverse", &[value])?;
+                self.count_zeros("ctlz", reversed)?
+            }
             BitOp::Ctz => self.count_zeros("cttz", value)?,
         };
         let from =

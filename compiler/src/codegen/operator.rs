@@ -64,7 +64,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         // A shift count has its own integer type; its value is below the width of every type.
         let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         let right = if is_shift { self.cast(right, &right_type, &ty)? } else { right };
-        Ok(self.binary_int(op, int(left)?, int(right)?, scalar.is_signed())?.into())
+        let (left, right, signed) = (int(left)?, int(right)?, scalar.is_signed());
+        // In 32 bits, as C++ computes: libNVVM would compute bytes in 16, and convert between the two.
+        let is_promoted = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
+        if is_promoted && scalar.bits() == 8 {
+            let (left, right) = (self.promoted(left, signed)?, self.promoted(right, signed)?);
+            let result = self.binary_int(op, left, right, signed)?;
+            return Ok(self
+                .build()
+                .build_int_truncate_or_bit_cast(result, self.cx.int_type(8), "")?
+                .into());
+        }
+        Ok(self.binary_int(op, left, right, signed)?.into())
     }
 
     fn binary_int(
@@ -88,7 +99,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (BinaryOp::Xor, _) => build.build_xor(left, right, "")?,
             (BinaryOp::Shl, _) => build.build_left_shift(left, right, "")?,
             (BinaryOp::Shr, signed) => build.build_right_shift(left, right, signed, "")?,
-            _ => build.build_int_compare(int_predicate(op, signed)?, left, right, "")?,
+            _ => {
+                // Of several comparisons of a byte, libNVVM makes a tree of branches, of those of words one condition.
+                let (left, right) = (self.promoted(left, signed)?, self.promoted(right, signed)?);
+                build.build_int_compare(int_predicate(op, signed)?, left, right, "")?
+            }
+        })
+    }
+
+    /// A number in 32 bits at least on GPUs.
+    fn promoted(&self, value: IntValue<'ctx>, signed: bool) -> Result<IntValue<'ctx>> {
+        let word = self.cx.int_type(32);
+        let is_narrow = matches!(value.get_type().get_bit_width(), 8 | 16);
+        Ok(match is_narrow && self.cx.cpu().is_none() {
+            true if signed => self.build().build_int_s_extend(value, word, "")?,
+            true => self.build().build_int_z_extend(value, word, "")?,
+            false => value,
         })
     }
 

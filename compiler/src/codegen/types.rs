@@ -148,6 +148,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             Type::Scalar(Scalar::Bool) => self.int_type(8).into(),
             Type::Scalar(scalar) => self.scalar_type(*scalar),
             Type::Pointer { .. } | Type::Stream => self.pointer_type().into(),
+            Type::Array(element, count) => {
+                self.memory_type(element)?.array_type(length(*count)?).into()
+            }
             _ => self.bytes_type(ty)?.into(),
         })
     }

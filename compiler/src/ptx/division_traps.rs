@@ -67,6 +67,8 @@ fn body(lines: &[&str], combined: &mut usize) -> String {
     }
     let tests = tests(lines);
     let before = *combined;
+    // Tests on every way to a line.
+    let mut known = BTreeSet::new();
     let (mut text, mut pending) = (String::new(), vec![]);
     let mut rest = lines;
     while let Some((line, after)) = rest.split_first() {
@@ -80,10 +82,13 @@ fn body(lines: &[&str], combined: &mut usize) -> String {
             pending.push(Piece::Line(line));
             continue;
         }
-        write(&mut text, &mut pending, &tests, combined);
+        write(&mut text, &mut pending, &tests, &mut known, combined);
+        if line.trim().ends_with(':') {
+            known.clear();
+        }
         text += line;
     }
-    write(&mut text, &mut pending, &tests, combined);
+    write(&mut text, &mut pending, &tests, &mut known, combined);
     if *combined > before {
         let declaration = "{\n\t.reg .pred \t%gridlet_zero, %gridlet_other;\n";
         text = text.replacen("{\n", declaration, 1);
@@ -141,20 +146,25 @@ fn tests<'a>(lines: &[&'a str]) -> BTreeMap<&'a str, [&'a str; 2]> {
     tests.collect()
 }
 
-/// Writes what is pending, with one trap for several tests. ptxas itself leaves out a test that it has seen, so of equal
-/// tests, the first one counts.
-fn write(
+/// A comparison and its operands, and whether the trap is for its opposite.
+type Test<'a> = ([&'a str; 2], bool);
+
+/// Writes what is pending, with one trap for several tests. Of equal tests, the first one counts.
+fn write<'a>(
     text: &mut String,
-    pending: &mut Vec<Piece<'_>>,
-    tests: &BTreeMap<&str, [&str; 2]>,
+    pending: &mut Vec<Piece<'a>>,
+    tests: &BTreeMap<&'a str, [&'a str; 2]>,
+    known: &mut BTreeSet<Test<'a>>,
     combined: &mut usize,
 ) {
-    let mut seen = BTreeSet::new();
     let mut is_new = vec![];
     for piece in pending.iter() {
         if let Piece::Guard { predicate, is_negated, .. } = piece {
-            let compared = tests.get(predicate).copied().unwrap_or([predicate, ""]);
-            is_new.push(seen.insert((compared, *is_negated)));
+            // A predicate that is written again says nothing later.
+            is_new.push(match tests.get(predicate) {
+                Some(test) => known.insert((*test, *is_negated)),
+                None => true,
+            });
         }
     }
     let guards = is_new.iter().filter(|is_new| **is_new).count();
@@ -162,9 +172,12 @@ fn write(
     for piece in pending.drain(..) {
         match piece {
             Piece::Line(line) => *text += line,
-            Piece::Guard { lines, .. } if guards == 1 => text.extend(lines.iter().copied()),
-            Piece::Guard { predicate, is_negated, .. } => {
+            Piece::Guard { lines, predicate, is_negated } => {
                 if is_new.next() == Some(false) {
+                    continue;
+                }
+                if guards == 1 {
+                    text.extend(lines.iter().copied());
                     continue;
                 }
                 let negation = if is_negated { "mov" } else { "not" };

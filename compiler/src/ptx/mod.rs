@@ -13,7 +13,14 @@ mod fast_math;
 pub(crate) mod guard;
 mod half_selects;
 mod lane_reads;
+#[cfg(feature = "llvm")]
+mod latches;
 pub mod libnvvm;
+#[cfg(feature = "llvm")]
+mod local_arrays;
+#[cfg(feature = "llvm")]
+mod loops;
+mod magnitudes;
 mod masks;
 #[cfg(feature = "llvm")]
 mod minimum;
@@ -41,6 +48,8 @@ mod trailing_zeros;
 pub(crate) mod turns;
 #[cfg(feature = "llvm")]
 mod unrolling;
+#[cfg(feature = "llvm")]
+mod vector_loads;
 mod workarounds;
 
 /// PTX text.

@@ -7,6 +7,7 @@ use inkwell::OptimizationLevel;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMCallConv;
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
 use inkwell::passes::PassBuilderOptions;
@@ -14,14 +15,14 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetData, TargetMachine,
     TargetTriple,
 };
-use inkwell::types::AnyType as _;
-use inkwell::values::FunctionValue;
+use inkwell::types::{AnyType as _, AnyTypeEnum};
+use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, subprogram_types,
-    trailing_zeros, unrolling, workarounds,
+    Ptx, PtxOptions, contraction, fast_math, latches, local_arrays, loops, minimum, quotients,
+    reflect, subprogram_types, trailing_zeros, unrolling, vector_loads, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -61,17 +62,28 @@ pub(crate) fn compile_in(
     let options = *options;
     let of_bitcode = move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options);
     match process {
-        Process::This => {
+        Process::This if options.opt_level == 0 => {
             let _inside = guard::inside();
             Ok(fatal::caught(WRITING, of_bitcode)?)
         }
-        Process::Child => {
+        Process::This | Process::Child => {
             fatal::install();
             warm_up();
-            let work = || Ok(PtxOutput { ptx: of_bitcode()?, log: String::new() });
+            let work = || {
+                keep_addresses();
+                Ok(PtxOutput { ptx: of_bitcode()?, log: String::new() })
+            };
             Ok(guard::apart("LLVM", work)?.ptx)
         }
     }
+}
+
+/// Keeps LLVM's back end from what [`reduce_strength`] does where it pays. The option is for all of LLVM in a process, so only a
+/// child may set it.
+fn keep_addresses() {
+    let words = [c"gridlet".as_ptr(), c"--disable-lsr".as_ptr()];
+    // SAFETY: two C strings, and an option that LLVM has. LLVM copies what it keeps.
+    unsafe { LLVMParseCommandLineOptions(2, words.as_ptr(), c"".as_ptr()) };
 }
 
 /// The module as bitcode, and the bytes of libdevice if it uses them.
@@ -136,29 +148,11 @@ fn of_bitcode(
         }
     }
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
-    let run = |passes: &str| {
-        copy.run_passes(passes, &machine, PassBuilderOptions::create())
-            .map_err(|message| refused("optimising", message.to_string()))
-    };
     if options.opt_level == 0 {
         trailing_zeros::expand(&copy)?;
-        run("globaldce,default<O0>")?;
+        run(&copy, &machine, "globaldce,default<O0>")?;
     } else {
-        unrolling::mark_hints(&copy, &context)?;
-        run("default<O3>")?;
-        if unrolling::unroll_more(&copy, &context)? {
-            run("function(loop-unroll<O3>,instcombine,simplifycfg)")?;
-            unrolling::forget(&copy, &context)?;
-        }
-        // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
-        // divisions are in one block.
-        run("function(sink,simplifycfg)")?;
-        // LLVM merges neighbouring accesses of memory only if the address shows their alignment, which it does for a variable in
-        // shared memory, but not for a generic pointer to it. The inference crashes (LLVM 22.1) on tables of `switch`, which have no
-        // address space yet.
-        run("generic-to-nvvm,function(infer-address-spaces,early-cse,infer-alignment)")?;
-        trailing_zeros::expand(&copy)?;
-        run("always-inline")?;
+        copy = optimise(copy, &machine, &context)?;
     }
     let ptx = machine
         .write_to_memory_buffer(&copy, FileType::Assembly)
@@ -173,6 +167,105 @@ fn of_bitcode(
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
+}
+
+fn run(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<()> {
+    module
+        .run_passes(passes, machine, PassBuilderOptions::create())
+        .map_err(|message| refused("optimising", message.to_string()))
+}
+
+fn optimise<'ctx>(
+    mut module: Module<'ctx>,
+    machine: &TargetMachine,
+    context: &'ctx Context,
+) -> Result<Module<'ctx>> {
+    vector_loads::join(&module)?;
+    unrolling::mark_hints(&module, context)?;
+    latches::join(&module, context)?;
+    if local_arrays::align(&module, &machine.get_target_data())? {
+        let simple = module.clone();
+        run(&simple, machine, local_arrays::SIMPLIFY)?;
+        if local_arrays::unroll(&simple, context)? {
+            module = simple;
+        }
+    }
+    let run = |passes: &str| run(&module, machine, passes);
+    run("default<O3>")?;
+    if unrolling::unroll_more(&module, context)? {
+        run("function(loop-unroll<O3>,instcombine<no-verify-fixpoint>,simplifycfg)")?;
+        unrolling::forget(&module, context)?;
+    }
+    // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
+    // divisions are in one block.
+    let loads = hold_loads(&module)?;
+    run("function(sink)")?;
+    loads.into_iter().try_for_each(|load| set_volatile(load, false))?;
+    run("function(simplifycfg)")?;
+    // LLVM merges neighbouring accesses of memory only if the address shows their alignment, which it does for a variable in
+    // shared memory, but not for a generic pointer to it. The inference crashes (LLVM 22.1) on tables of `switch`, which have no
+    // address space yet.
+    run("generic-to-nvvm,function(infer-address-spaces,early-cse,infer-alignment)")?;
+    trailing_zeros::expand(&module)?;
+    run("always-inline")?;
+    reduce_strength(&module, machine)?;
+    Ok(module)
+}
+
+/// Makes loads volatile, so that they stay where they are.
+fn hold_loads<'ctx>(module: &Module<'ctx>) -> Result<Vec<InstructionValue<'ctx>>> {
+    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
+    let loads = blocks.flat_map(|block| block.get_instructions()).filter(|instruction| {
+        instruction.get_opcode() == InstructionOpcode::Load
+            && instruction.get_volatile() == Ok(false)
+    });
+    let loads: Vec<_> = loads.collect();
+    loads.iter().try_for_each(|load| set_volatile(*load, true))?;
+    Ok(loads)
+}
+
+fn set_volatile(load: InstructionValue<'_>, volatile: bool) -> Result<()> {
+    load.set_volatile(volatile)
+        .map_err(|error| Error::internal("ptx", format!("volatile: {error}")))
+}
+
+/// Computes addresses and counters step by step in loops, but not in functions where that takes many more registers: a pointer for
+/// each address, where an index of 32 bits serves all, takes two registers and two additions.
+fn reduce_strength(module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
+    let reduce = |function: FunctionValue<'_>| {
+        function
+            .run_passes("loop(loop-reduce)", machine, PassBuilderOptions::create())
+            .map_err(|message| refused("optimising", message.to_string()))
+    };
+    let trial = module.clone();
+    for (function, tried) in module.get_functions().zip(trial.get_functions()) {
+        if loops::find(tried).is_empty() {
+            continue;
+        }
+        let before = carried_pointers(tried);
+        reduce(tried)?;
+        if carried_pointers(tried) <= before + MAX_NEW_POINTERS {
+            reduce(function)?;
+        }
+    }
+    Ok(())
+}
+
+/// More of them cost more than they save: measured over 178 kernels.
+const MAX_NEW_POINTERS: usize = 2;
+
+/// Values of 64 bits that the loops of a function carry from round to round, and others that depend on the way to a block.
+fn carried_pointers(function: FunctionValue<'_>) -> usize {
+    let instructions = function.get_basic_block_iter().flat_map(|block| block.get_instructions());
+    let is_pointer = |instruction: &InstructionValue<'_>| {
+        instruction.get_opcode() == InstructionOpcode::Phi
+            && match instruction.get_type() {
+                AnyTypeEnum::PointerType(_) => true,
+                AnyTypeEnum::IntType(ty) => ty.get_bit_width() == 64,
+                _ => false,
+            }
+    };
+    instructions.filter(is_pointer).count()
 }
 
 pub(super) fn refused(operation: &str, log: String) -> Error {

@@ -10,24 +10,18 @@
 //!
 //! Loops with a hint in the program stay as that hint says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ptr;
 
-use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMValueKind;
-use inkwell::llvm_sys::core::{
-    LLVMGetMDNodeNumOperands, LLVMGetMDNodeOperands, LLVMGetNSW, LLVMGetNUW, LLVMGetValueKind,
-};
+use inkwell::llvm_sys::core::{LLVMGetMDNodeNumOperands, LLVMGetMDNodeOperands, LLVMGetValueKind};
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
-use inkwell::types::AnyTypeEnum;
-use inkwell::values::{
-    AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
-    MetadataValue, PhiValue,
-};
+use inkwell::values::{AsValueRef, InstructionValue, MetadataValue};
 
+use super::loops::{self, Loop, successors, weight};
 use crate::codegen::{hint, loop_node};
 use crate::error::{Error, Result};
 
@@ -62,21 +56,32 @@ pub(super) fn unroll_more<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -
     let kind = context.get_kind_id("llvm.loop");
     let mut any = false;
     for function in module.get_functions() {
-        for found in innermost_loops(function) {
+        for found in loops::find(function).into_iter().filter(|found| found.is_innermost) {
             let Some(latch) = found.latch.get_terminator() else { continue };
             if latch.get_metadata(kind).is_some_and(|node| has(node, HAS_HINT)) {
                 continue;
             }
             // LLVM marks the loops that it has unrolled, and their remainders.
             let is_left = latch.get_metadata(kind).is_some_and(|node| !operands(node).is_empty());
-            let open = || found.open_factor().filter(|_| !is_left);
-            let Some(factor) = found.factor().or_else(open) else { continue };
+            let open = || open_factor(&found).filter(|_| !is_left);
+            let Some(factor) = factor(&found).or_else(open) else { continue };
             let node = loop_node(context, &[hint(context, "count", Some(factor))]);
             set(latch, node, kind)?;
             any = true;
         }
     }
     Ok(any)
+}
+
+/// Asks for a loop to be unrolled fully, unless the program has a hint. Whether it was asked.
+pub(super) fn ask_full<'ctx>(of: &Loop<'ctx>, context: &'ctx Context) -> Result<bool> {
+    let kind = context.get_kind_id("llvm.loop");
+    let Some(latch) = of.latch.get_terminator() else { return Ok(false) };
+    if latch.get_metadata(kind).is_some_and(|node| has(node, HAS_HINT)) {
+        return Ok(false);
+    }
+    set(latch, loop_node(context, &[hint(context, "full", None)]), kind)?;
+    Ok(true)
 }
 
 /// Removes what LLVM notes of loops that it has unrolled as asked, so that ptxas may unroll them, too.
@@ -141,195 +146,29 @@ fn has(node: MetadataValue<'_>, name: &str) -> bool {
     })
 }
 
-/// A loop without another one inside.
-struct Innermost<'ctx> {
-    head: BasicBlock<'ctx>,
-    /// The only block that jumps back to the head.
-    latch: BasicBlock<'ctx>,
-    blocks: Vec<BasicBlock<'ctx>>,
+/// The largest factor that keeps the loop within the limit and divides the number of iterations.
+fn factor(of: &Loop<'_>) -> Option<u32> {
+    // LLVM counts neither the branch back nor its condition more than once.
+    let size = size(of).saturating_sub(2).max(1);
+    let iterations = of.iterations()?;
+    let mut factor = 1;
+    while size * factor * 2 + 2 <= MAX_INSTRUCTIONS && iterations % (factor * 2) == 0 {
+        factor *= 2;
+    }
+    (factor > 1).then_some(u32::try_from(factor).ok()?)
 }
 
-impl<'ctx> Innermost<'ctx> {
-    /// The largest factor that keeps the loop within the limit and divides the number of iterations.
-    fn factor(&self) -> Option<u32> {
-        // LLVM counts neither the branch back nor its condition more than once.
-        let size = self.size().saturating_sub(2).max(1);
-        let iterations = self.iterations()?;
-        let mut factor = 1;
-        while size * factor * 2 + 2 <= MAX_INSTRUCTIONS && iterations % (factor * 2) == 0 {
-            factor *= 2;
-        }
-        (factor > 1).then_some(u32::try_from(factor).ok()?)
-    }
-
-    /// The factor for a loop with a constant step and one exit, whose number of iterations only the run shows.
-    fn open_factor(&self) -> Option<u32> {
-        let is_exit = |block: &&BasicBlock<'ctx>| {
-            successors(**block).iter().any(|next| !self.blocks.contains(next))
-        };
-        let exits: Vec<_> = self.blocks.iter().filter(is_exit).collect();
-        let is_open = exits == [&self.latch] && self.iterations().is_none();
-        self.counter().filter(|counter| is_open && counter.is_bounded)?;
-        let size = self.size() * u64::from(OPEN_FACTOR);
-        (size <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
-    }
-
-    /// The size in machine code, roughly.
-    fn size(&self) -> u64 {
-        let instructions = self.blocks.iter().flat_map(|block| block.get_instructions());
-        instructions.map(weight).sum()
-    }
-
-    /// The counter with a constant step that the latch compares.
-    fn counter(&self) -> Option<Counter<'ctx>> {
-        let branch = self.latch.get_terminator()?;
-        let condition = instruction(branch.get_operand(0)?.value()?)?;
-        condition.get_icmp_predicate()?;
-        let compared = instruction(condition.get_operand(0)?.value()?)?;
-        let counter = match compared.get_opcode() {
-            InstructionOpcode::Phi => compared,
-            _ => instruction(compared.get_operand(0)?.value()?)?,
-        };
-        let phi = PhiValue::try_from(counter).ok()?;
-        let next = phi.get_incomings().find(|(_, from)| *from == self.latch)?.0;
-        let next = instruction(next).filter(|next| next.get_opcode() == InstructionOpcode::Add)?;
-        let step = constant(next.get_operand(1)?.value()?)?;
-        let is_counter = counter.get_parent() == Some(self.head)
-            && [counter, next].contains(&compared)
-            && instruction(next.get_operand(0)?.value()?) == Some(counter);
-        // SAFETY: `next` is an addition.
-        let is_wrap_free =
-            unsafe { LLVMGetNUW(next.as_value_ref()) + LLVMGetNSW(next.as_value_ref()) } != 0;
-        let is_bounded = is_wrap_free || step.abs() == 1;
-        let is_next = compared == next;
-        is_counter.then_some(Counter { branch, condition, phi, step, is_next, is_bounded })
-    }
-
-    /// The number of iterations, if the latch compares a counter with a constant for equality, as LLVM writes a loop with a known
-    /// number of iterations.
-    fn iterations(&self) -> Option<u64> {
-        let Counter { branch, condition, phi, step, .. } =
-            self.counter().filter(|counter| counter.is_next)?;
-        let end = constant(condition.get_operand(1)?.value()?)?;
-        // The operands of a branch are the condition and, in this order, the targets if it is false and true.
-        let goes_on_if = branch.get_operand(2)?.block()? == self.head;
-        let predicate = if goes_on_if { IntPredicate::NE } else { IntPredicate::EQ };
-        if condition.get_icmp_predicate()? != predicate {
-            return None;
-        }
-        let mut start = None;
-        for (value, _) in phi.get_incomings().filter(|(_, from)| *from != self.latch) {
-            if start.replace(constant(value)?).is_some() {
-                return None;
-            }
-        }
-        let distance = u64::try_from(end.checked_sub(start?)?).ok()?;
-        let step = u64::try_from(step).ok().filter(|step| *step > 0)?;
-        distance.is_multiple_of(step).then_some(distance / step)
-    }
+/// The factor for a loop with a constant step and one exit, whose number of iterations only the run shows.
+fn open_factor(of: &Loop<'_>) -> Option<u32> {
+    let is_exit =
+        |block: &&BasicBlock<'_>| successors(**block).iter().any(|next| !of.blocks.contains(next));
+    let exits: Vec<_> = of.blocks.iter().filter(is_exit).collect();
+    let is_open = exits == [&of.latch] && of.iterations().is_none();
+    of.counter().filter(|counter| is_open && counter.is_bounded)?;
+    (size(of) * u64::from(OPEN_FACTOR) <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
 }
 
-/// A counter of a loop.
-struct Counter<'ctx> {
-    /// The branch back.
-    branch: InstructionValue<'ctx>,
-    condition: InstructionValue<'ctx>,
-    phi: PhiValue<'ctx>,
-    step: i64,
-    /// Whether the condition is on the counter's next value.
-    is_next: bool,
-    /// Whether the counter cannot pass its end by wrapping around.
-    is_bounded: bool,
-}
-
-/// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.
-fn weight(instruction: InstructionValue<'_>) -> u64 {
-    match instruction.get_opcode() {
-        InstructionOpcode::Phi
-        | InstructionOpcode::GetElementPtr
-        | InstructionOpcode::BitCast
-        | InstructionOpcode::AddrSpaceCast => 0,
-        InstructionOpcode::SDiv
-        | InstructionOpcode::SRem
-        | InstructionOpcode::UDiv
-        | InstructionOpcode::URem => match instruction.get_type() {
-            AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 32 => 60,
-            _ => 4,
-        },
-        _ => 1,
-    }
-}
-
-fn instruction(value: BasicValueEnum<'_>) -> Option<InstructionValue<'_>> {
-    match value {
-        BasicValueEnum::IntValue(value) => value.as_instruction_value(),
-        _ => None,
-    }
-}
-
-fn constant(value: BasicValueEnum<'_>) -> Option<i64> {
-    match value {
-        BasicValueEnum::IntValue(value) => value.get_sign_extended_constant(),
-        _ => None,
-    }
-}
-
-/// The targets of a block's terminator.
-fn successors<'ctx>(block: BasicBlock<'ctx>) -> Vec<BasicBlock<'ctx>> {
-    let Some(terminator) = block.get_terminator() else { return vec![] };
-    terminator.get_operands().flatten().filter_map(|operand| operand.block()).collect()
-}
-
-/// The loops of a function that have one latch and contain no other loop.
-fn innermost_loops<'ctx>(function: FunctionValue<'ctx>) -> Vec<Innermost<'ctx>> {
-    let blocks: Vec<BasicBlock<'ctx>> = function.get_basic_block_iter().collect();
-    let numbers: BTreeMap<usize, usize> =
-        blocks.iter().enumerate().map(|(at, block)| (block.as_mut_ptr() as usize, at)).collect();
-    let number = |block: &BasicBlock<'ctx>| numbers.get(&(block.as_mut_ptr() as usize)).copied();
-    let next: Vec<Vec<usize>> =
-        blocks.iter().map(|block| successors(*block).iter().filter_map(number).collect()).collect();
-    let mut before = vec![vec![]; blocks.len()];
-    for (from, targets) in next.iter().enumerate() {
-        targets.iter().for_each(|to| before[*to].push(from));
-    }
-    // Jumps back, by the block that they lead to.
-    let mut latches: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let (mut is_open, mut is_seen) = (vec![false; blocks.len()], vec![false; blocks.len()]);
-    let mut path = if blocks.is_empty() { vec![] } else { vec![(0, 0)] };
-    while let Some((block, at)) = path.last_mut() {
-        if *at == 0 {
-            (is_open[*block], is_seen[*block]) = (true, true);
-        }
-        match next[*block].get(*at) {
-            None => {
-                is_open[*block] = false;
-                path.pop();
-            }
-            Some(&to) => {
-                *at += 1;
-                if is_open[to] {
-                    latches.entry(to).or_default().insert(*block);
-                } else if !is_seen[to] {
-                    path.push((to, 0));
-                }
-            }
-        }
-    }
-    let heads: BTreeSet<usize> = latches.keys().copied().collect();
-    let of = |(&head, latches): (&usize, &BTreeSet<usize>)| {
-        let latch = *latches.first().filter(|_| latches.len() == 1)?;
-        let (mut inside, mut open) = (BTreeSet::from([head]), vec![latch]);
-        while let Some(block) = open.pop() {
-            // A loop inside, or one that is entered elsewhere.
-            if block != head && (heads.contains(&block) || block == 0) {
-                return None;
-            }
-            if inside.insert(block) {
-                open.extend(&before[block]);
-            }
-        }
-        let inside = inside.into_iter().map(|block| blocks[block]).collect();
-        Some(Innermost { head: blocks[head], latch: blocks[latch], blocks: inside })
-    };
-    latches.iter().filter_map(of).collect()
+/// The size in machine code, roughly.
+fn size(of: &Loop<'_>) -> u64 {
+    of.blocks.iter().flat_map(|block| block.get_instructions()).map(weight).sum()
 }

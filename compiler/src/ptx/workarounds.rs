@@ -11,7 +11,7 @@
 //! | `abs.s16 %d, %a;` | the same, and `max.s16 %d, %a, %d;` |
 //!
 //! ptxas (CUDA 13.0, sm_75 to sm_120) takes the result of `abs.s32` and `abs.s64` for positive and removes comparisons with zero, but that
-//! of the least number is itself. A negation under a condition hides that.
+//! of the least number is itself. A negation under a condition hides that. It is not needed where the operand has fewer bits.
 //!
 //! ptxas (CUDA 13.0, sm_90) drops a 16-bit part of a function's result if a division that becomes a call comes between its
 //! `st.param` and that of a later part in the same register. So all parts are stored together, just before `ret`.
@@ -31,8 +31,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{
-    differences, division_traps, half_selects, lane_reads, masks, negations, reductions,
-    shared_atomics,
+    differences, division_traps, half_selects, lane_reads, magnitudes::Magnitudes, masks,
+    negations, reductions, shared_atomics,
 };
 
 /// Replaces the instructions that ptxas compiles badly.
@@ -274,17 +274,19 @@ fn narrow_signs(ptx: String) -> String {
     if !["neg.s16", "abs.s"].iter().any(|word| ptx.contains(word)) {
         return ptx;
     }
-    ptx.split_inclusive('\n').map(line).collect()
+    functions(&ptx).map(narrow_signs_of).collect()
 }
 
-fn line(line: &str) -> Cow<'_, str> {
-    replacement(line).map_or(Cow::Borrowed(line), Cow::Owned)
+fn narrow_signs_of(function: &str) -> String {
+    let known = Magnitudes::of(function);
+    let line = |line| replacement(line, &known).map_or(Cow::Borrowed(line), Cow::Owned);
+    function.split_inclusive('\n').map(line).collect()
 }
 
 /// The replacement of a line, if ptxas miscompiles it. Back ends write one instruction per line,
 /// each with a result register of its own; only because of that may the replacement write the
 /// register twice.
-fn replacement(line: &str) -> Option<String> {
+fn replacement(line: &str, known: &Magnitudes<'_>) -> Option<String> {
     let [indent, word, operands, end] = instruction(line)?;
     let (result, operand) = operands.split_once(',')?;
     let (result, operand) = (result.trim(), operand.trim());
@@ -292,6 +294,10 @@ fn replacement(line: &str) -> Option<String> {
         return None;
     }
     if let Some(bits @ ("32" | "64")) = word.strip_prefix("abs.s") {
+        // Not the least number.
+        if known.bits(operand).is_some() {
+            return None;
+        }
         return Some(format!(
             "{indent}{{\n\
              {indent}.reg .pred %is_negative;\n\

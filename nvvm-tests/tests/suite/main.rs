@@ -21,4 +21,5 @@ mod programs;
 mod same_output;
 mod toolkits;
 mod trees;
+mod unrolled_loops;
 mod variables;

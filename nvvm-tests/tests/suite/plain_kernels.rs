@@ -9,7 +9,10 @@ use gridlet::source::SourceMap;
 use nvvm_tests::{FOR_PTX, toolchain_or_skip};
 
 /// The PTX of each kernel of a program, by its name, through each back end; `None` if the test is skipped.
-fn kernels(test: &str, source: &str) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
+pub(super) fn kernels(
+    test: &str,
+    source: &str,
+) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
     kernels_with(test, source, |backend| BuildOptions::default().with_backend(backend))
 }
 
@@ -31,7 +34,7 @@ fn kernels_with(
 }
 
 /// The number of instructions whose word starts like this.
-fn count(ptx: &str, word: &str) -> usize {
+pub(super) fn count(ptx: &str, word: &str) -> usize {
     let starts = |line: &&str| {
         let line = line.trim_start();
         // A predicate comes first.

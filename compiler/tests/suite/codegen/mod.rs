@@ -3,6 +3,7 @@
 
 mod builtins;
 mod ir;
+mod loops;
 mod narrow_division;
 mod resident;
 mod semantics;

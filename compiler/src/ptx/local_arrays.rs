@@ -1,0 +1,249 @@
+//! Unrolls loops whose counters are indices of local arrays.
+//!
+//! An array can be in registers only if all its indices are constants. Where a loop with a known number of iterations counts
+//! through an array, unrolling it fully makes them so. LLVM unrolls up to 300 instructions fully, libNVVM such loops up to some
+//! thousands. LLVM then also knows how often the loops inside run that start from the counter of such a loop.
+
+use std::collections::BTreeSet;
+
+use inkwell::basic_block::BasicBlock;
+use inkwell::context::Context;
+use inkwell::llvm_sys::core::LLVMGetAllocatedType;
+use inkwell::module::Module;
+use inkwell::targets::TargetData;
+use inkwell::types::AnyTypeEnum;
+use inkwell::values::{
+    AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
+    PhiValue,
+};
+
+use super::loops::{self, Loop, weight};
+use super::unrolling;
+use crate::error::{Error, Result};
+
+/// What shows the indices: functions inlined, variables in registers, loops with a test at their end.
+pub(super) const SIMPLIFY: &str = "always-inline,function(sroa,early-cse),cgscc(inline),\
+    function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa,loop(loop-rotate),instcombine<no-verify-fixpoint>,loop(indvars))";
+
+/// Maximum number of instructions of an unrolled nest of loops, of those that [`weight`] counts. libNVVM 13.0 unrolls 4,050 and not
+/// 4,160.
+const MAX_INSTRUCTIONS: u64 = 4100;
+
+/// The same for arrays that stay in memory, because another index is no constant: unrolling still makes most addresses constants.
+const MAX_IN_MEMORY: u64 = 2000;
+
+/// Maximum number of iterations of a loop through such arrays, as many as LLVM tries out before it unrolls.
+const MAX_ITERATIONS_IN_MEMORY: u64 = 10;
+
+/// Up to this size LLVM unrolls a loop fully by itself.
+const MAX_OF_LLVM: u64 = 300;
+
+/// The widest access of memory, in bytes.
+const WIDEST: u32 = 16;
+
+/// Aligns local arrays so that LLVM may access 16 bytes at once, where that takes no more memory. Whether there are any.
+pub(super) fn align(module: &Module<'_>, data: &TargetData) -> Result<bool> {
+    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
+    let instructions = blocks.flat_map(|block| block.get_instructions());
+    let mut any = false;
+    for alloca in instructions.filter(|one| one.get_opcode() == InstructionOpcode::Alloca) {
+        // SAFETY: the instruction is an `alloca`.
+        let ty = unsafe { AnyTypeEnum::new(LLVMGetAllocatedType(alloca.as_value_ref())) };
+        any |= ty.is_array_type();
+        let is_wide = ty.is_array_type() && data.get_abi_size(&ty).is_multiple_of(WIDEST.into());
+        if is_wide && alloca.get_alignment().is_ok_and(|bytes| bytes < WIDEST) {
+            let aligned = alloca.set_alignment(WIDEST);
+            aligned.map_err(|error| Error::internal("ptx", format!("alignment: {error}")))?;
+        }
+    }
+    Ok(any)
+}
+
+/// Asks for the loops to be unrolled fully, in a module after [`SIMPLIFY`]. Whether there are any.
+pub(super) fn unroll<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<bool> {
+    let mut any = false;
+    for function in module.get_functions() {
+        let nest = Nest::of(function);
+        let outermost = (0..nest.loops.len()).filter(|at| nest.outer(*at).is_none());
+        for at in outermost {
+            let mut marked = vec![];
+            nest.plan(at, None, &mut marked);
+            for at in marked {
+                any |= unrolling::ask_full(&nest.loops[at], context)?;
+            }
+        }
+    }
+    Ok(any)
+}
+
+/// The loops of a function.
+struct Nest<'ctx> {
+    loops: Vec<Loop<'ctx>>,
+    /// Local arrays with an index that no unrolling makes a constant.
+    in_memory: BTreeSet<usize>,
+}
+
+impl<'ctx> Nest<'ctx> {
+    fn of(function: FunctionValue<'ctx>) -> Nest<'ctx> {
+        let known = Known { loops: loops::find(function), variables: variables(function) };
+        let mut in_memory = BTreeSet::new();
+        for block in function.get_basic_block_iter() {
+            for access in block.get_instructions() {
+                let Some((array, indices)) = address(access).and_then(array_of) else { continue };
+                if !indices.iter().all(|index| known.is(*index, MOST_STEPS)) {
+                    in_memory.insert(array);
+                }
+            }
+        }
+        Nest { loops: known.loops, in_memory }
+    }
+
+    /// The size of a loop, unrolled if it shall be; such loops join `marked`. `times` is the number of iterations of the loop
+    /// around it, if that one is to be unrolled.
+    fn plan(&self, at: usize, times: Option<u64>, marked: &mut Vec<usize>) -> u64 {
+        let this = &self.loops[at];
+        let inside: Vec<usize> =
+            (0..self.loops.len()).filter(|one| self.outer(*one) == Some(at)).collect();
+        let is_nested = |block: &BasicBlock<'_>| {
+            inside.iter().any(|one| self.loops[*one].blocks.contains(block))
+        };
+        let own = this.blocks.iter().filter(|block| !is_nested(block));
+        let own: u64 = own.flat_map(|block| block.get_instructions()).map(weight).sum();
+        let known = this.iterations();
+        // Only unrolling the loop around it shows how often a loop runs that starts from its counter.
+        let limit = known.or(times).and_then(|iterations| self.limit(this, iterations));
+        let iterations = known.or(times).filter(|_| limit.is_some());
+        let mut deeper = vec![];
+        let of_inside = inside.iter().map(|one| self.plan(*one, iterations, &mut deeper));
+        let body = own + of_inside.sum::<u64>();
+        let size = body.saturating_mul(iterations.or(known).unwrap_or(1));
+        if iterations.is_some() && limit.is_some_and(|limit| size <= limit) {
+            marked.extend(deeper);
+            marked.push(at);
+            return size;
+        }
+        // Loops inside whose number of iterations depends on this one's counter stay as they are.
+        marked.extend(deeper.into_iter().filter(|one| self.loops[*one].iterations().is_some()));
+        if size <= MAX_OF_LLVM { size } else { body }
+    }
+
+    /// The innermost loop around another.
+    fn outer(&self, at: usize) -> Option<usize> {
+        let around = (0..self.loops.len())
+            .filter(|one| *one != at && self.loops[*one].blocks.contains(&self.loops[at].head));
+        around.min_by_key(|one| self.loops[*one].blocks.len())
+    }
+
+    /// The greatest size of a loop that accesses a local array at an index that depends on its counter.
+    fn limit(&self, this: &Loop<'_>, iterations: u64) -> Option<u64> {
+        let accesses = this.blocks.iter().flat_map(|block| block.get_instructions());
+        let limits = accesses.filter_map(|access| {
+            let (array, indices) = address(access).and_then(array_of)?;
+            indices.iter().find(|index| depends_on(this, **index, MOST_STEPS))?;
+            match self.in_memory.contains(&array) {
+                true => (iterations <= MAX_ITERATIONS_IN_MEMORY).then_some(MAX_IN_MEMORY),
+                false => Some(MAX_INSTRUCTIONS),
+            }
+        });
+        limits.max()
+    }
+}
+
+/// The address of an access of memory.
+fn address(access: InstructionValue<'_>) -> Option<BasicValueEnum<'_>> {
+    match access.get_opcode() {
+        InstructionOpcode::Load => access.get_operand(0)?.value(),
+        InstructionOpcode::Store => access.get_operand(1)?.value(),
+        _ => None,
+    }
+}
+
+/// The local array of an address, and all indices in it.
+fn array_of(address: BasicValueEnum<'_>) -> Option<(usize, Vec<BasicValueEnum<'_>>)> {
+    let (mut at, mut indices) = (instruction(address)?, vec![]);
+    loop {
+        match at.get_opcode() {
+            InstructionOpcode::Alloca => return Some((at.as_value_ref() as usize, indices)),
+            InstructionOpcode::GetElementPtr => {
+                let of_step = at.get_operands().skip(1).flatten();
+                indices.extend(of_step.filter_map(|index| index.value()));
+            }
+            InstructionOpcode::BitCast | InstructionOpcode::AddrSpaceCast => {}
+            _ => return None,
+        }
+        at = instruction(at.get_operand(0)?.value()?)?;
+    }
+}
+
+/// How far an index is followed to its counter.
+const MOST_STEPS: u32 = 8;
+
+/// Whether a value depends on a counter of this loop.
+fn depends_on(this: &Loop<'_>, value: BasicValueEnum<'_>, steps: u32) -> bool {
+    let Some(from) = instruction(value).filter(|_| steps > 0) else { return false };
+    match from.get_opcode() {
+        InstructionOpcode::Phi => is_counter(this, from),
+        InstructionOpcode::Load | InstructionOpcode::Call => false,
+        _ => values(from).any(|value| depends_on(this, value, steps - 1)),
+    }
+}
+
+/// What is a constant when loops are unrolled.
+struct Known<'ctx> {
+    loops: Vec<Loop<'ctx>>,
+    /// Local arrays that hold other numbers than constants.
+    variables: BTreeSet<usize>,
+}
+
+impl Known<'_> {
+    /// Whether a value depends on counters and constants only, perhaps by a table of constants.
+    fn is(&self, value: BasicValueEnum<'_>, steps: u32) -> bool {
+        let Some(from) = instruction(value) else { return loops::constant(value).is_some() };
+        let all = |values: &[BasicValueEnum<'_>]| {
+            steps > 0 && values.iter().all(|value| self.is(*value, steps - 1))
+        };
+        match from.get_opcode() {
+            InstructionOpcode::Phi => self.loops.iter().any(|one| is_counter(one, from)),
+            InstructionOpcode::Load => address(from)
+                .and_then(array_of)
+                .is_some_and(|(array, indices)| !self.variables.contains(&array) && all(&indices)),
+            InstructionOpcode::Call => false,
+            _ => all(&values(from).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// The local arrays in which a function stores anything but constants.
+fn variables(function: FunctionValue<'_>) -> BTreeSet<usize> {
+    let instructions = function.get_basic_block_iter().flat_map(|block| block.get_instructions());
+    let stores = instructions.filter(|one| one.get_opcode() == InstructionOpcode::Store);
+    let arrays = stores.filter_map(|store| {
+        let value = store.get_operand(0)?.value()?;
+        let (array, _) = address(store).and_then(array_of)?;
+        loops::constant(value).is_none().then_some(array)
+    });
+    arrays.collect()
+}
+
+fn values(of: InstructionValue<'_>) -> impl Iterator<Item = BasicValueEnum<'_>> {
+    of.get_operands().flatten().filter_map(|operand| operand.value())
+}
+
+/// Whether a loop changes a value by a constant in each round.
+fn is_counter(this: &Loop<'_>, phi: InstructionValue<'_>) -> bool {
+    let next = |phi: PhiValue<'_>| {
+        let mut incoming = phi.get_incomings().filter(|(_, from)| *from == this.latch);
+        let next = instruction(incoming.next()?.0)?;
+        Some(values(next).all(|value| {
+            loops::constant(value).is_some() || value.as_value_ref() == phi.as_value_ref()
+        }))
+    };
+    phi.get_parent() == Some(this.head) && PhiValue::try_from(phi).ok().and_then(next) == Some(true)
+}
+
+fn instruction(value: BasicValueEnum<'_>) -> Option<InstructionValue<'_>> {
+    match value {
+        BasicValueEnum::PointerValue(value) => value.as_instruction_value(),
+        value => loops::instruction(value),
+    }
+}

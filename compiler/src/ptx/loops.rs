@@ -1,0 +1,210 @@
+//! The loops of LLVM's functions, and how often they run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::llvm_sys::core::{LLVMGetNSW, LLVMGetNUW};
+use inkwell::types::AnyTypeEnum;
+use inkwell::values::{
+    AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
+    PhiValue,
+};
+
+/// A loop with one jump back.
+pub(super) struct Loop<'ctx> {
+    pub(super) head: BasicBlock<'ctx>,
+    /// The only block that jumps back to the head.
+    pub(super) latch: BasicBlock<'ctx>,
+    /// All blocks, also those of loops inside.
+    pub(super) blocks: Vec<BasicBlock<'ctx>>,
+    /// Whether no loop is inside, with any number of jumps back.
+    pub(super) is_innermost: bool,
+}
+
+impl<'ctx> Loop<'ctx> {
+    /// The counter with a constant step that the latch compares.
+    pub(super) fn counter(&self) -> Option<Counter<'ctx>> {
+        let branch = self.latch.get_terminator()?;
+        let condition = instruction(branch.get_operand(0)?.value()?)?;
+        condition.get_icmp_predicate()?;
+        let compared = instruction(condition.get_operand(0)?.value()?)?;
+        let counter = match compared.get_opcode() {
+            InstructionOpcode::Phi => compared,
+            _ => instruction(compared.get_operand(0)?.value()?)?,
+        };
+        let phi = PhiValue::try_from(counter).ok()?;
+        let next = phi.get_incomings().find(|(_, from)| *from == self.latch)?.0;
+        let next = instruction(next).filter(|next| next.get_opcode() == InstructionOpcode::Add)?;
+        let step = constant(next.get_operand(1)?.value()?)?;
+        let is_counter = counter.get_parent() == Some(self.head)
+            && [counter, next].contains(&compared)
+            && instruction(next.get_operand(0)?.value()?) == Some(counter);
+        // SAFETY: `next` is an addition.
+        let is_wrap_free =
+            unsafe { LLVMGetNUW(next.as_value_ref()) + LLVMGetNSW(next.as_value_ref()) } != 0;
+        let is_bounded = is_wrap_free || step.abs() == 1;
+        let is_next = compared == next;
+        is_counter.then_some(Counter { branch, condition, phi, step, is_next, is_bounded })
+    }
+
+    /// The number of iterations, if the latch compares a counter with a constant for equality, as LLVM writes a loop with a known
+    /// number of iterations.
+    pub(super) fn iterations(&self) -> Option<u64> {
+        let Counter { branch, condition, phi, step, .. } =
+            self.counter().filter(|counter| counter.is_next)?;
+        let end = constant(condition.get_operand(1)?.value()?)?;
+        // The operands of a branch are the condition and, in this order, the targets if it is false and true.
+        let goes_on_if = branch.get_operand(2)?.block()? == self.head;
+        let predicate = if goes_on_if { IntPredicate::NE } else { IntPredicate::EQ };
+        if condition.get_icmp_predicate()? != predicate {
+            return None;
+        }
+        let mut start = None;
+        for (value, _) in phi.get_incomings().filter(|(_, from)| *from != self.latch) {
+            if start.replace(constant(value)?).is_some() {
+                return None;
+            }
+        }
+        let distance = end.checked_sub(start?)?;
+        let is_whole = distance.checked_rem(step)? == 0;
+        u64::try_from(distance.checked_div(step)?).ok().filter(|times| is_whole && *times > 0)
+    }
+}
+
+/// A counter of a loop.
+pub(super) struct Counter<'ctx> {
+    /// The branch back.
+    branch: InstructionValue<'ctx>,
+    condition: InstructionValue<'ctx>,
+    pub(super) phi: PhiValue<'ctx>,
+    step: i64,
+    /// Whether the condition is on the counter's next value.
+    is_next: bool,
+    /// Whether the counter cannot pass its end by wrapping around.
+    pub(super) is_bounded: bool,
+}
+
+/// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.
+pub(super) fn weight(instruction: InstructionValue<'_>) -> u64 {
+    match instruction.get_opcode() {
+        InstructionOpcode::Phi
+        | InstructionOpcode::GetElementPtr
+        | InstructionOpcode::BitCast
+        | InstructionOpcode::AddrSpaceCast => 0,
+        InstructionOpcode::SDiv
+        | InstructionOpcode::SRem
+        | InstructionOpcode::UDiv
+        | InstructionOpcode::URem => match instruction.get_type() {
+            AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 32 => 60,
+            _ => 4,
+        },
+        _ => 1,
+    }
+}
+
+pub(super) fn instruction(value: BasicValueEnum<'_>) -> Option<InstructionValue<'_>> {
+    match value {
+        BasicValueEnum::IntValue(value) => value.as_instruction_value(),
+        _ => None,
+    }
+}
+
+pub(super) fn constant(value: BasicValueEnum<'_>) -> Option<i64> {
+    match value {
+        BasicValueEnum::IntValue(value) => value.get_sign_extended_constant(),
+        _ => None,
+    }
+}
+
+/// The targets of a block's terminator.
+pub(super) fn successors<'ctx>(block: BasicBlock<'ctx>) -> Vec<BasicBlock<'ctx>> {
+    let Some(terminator) = block.get_terminator() else { return vec![] };
+    terminator.get_operands().flatten().filter_map(|operand| operand.block()).collect()
+}
+
+/// The blocks of a function, by number, with the jumps between them.
+struct Flow<'ctx> {
+    blocks: Vec<BasicBlock<'ctx>>,
+    before: Vec<Vec<usize>>,
+    /// Jumps back, by the block that they lead to.
+    latches: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+impl<'ctx> Flow<'ctx> {
+    fn of(function: FunctionValue<'ctx>) -> Flow<'ctx> {
+        let blocks: Vec<BasicBlock<'ctx>> = function.get_basic_block_iter().collect();
+        let numbers: BTreeMap<usize, usize> = blocks
+            .iter()
+            .enumerate()
+            .map(|(at, block)| (block.as_mut_ptr() as usize, at))
+            .collect();
+        let number =
+            |block: &BasicBlock<'ctx>| numbers.get(&(block.as_mut_ptr() as usize)).copied();
+        let next: Vec<Vec<usize>> = blocks
+            .iter()
+            .map(|block| successors(*block).iter().filter_map(number).collect())
+            .collect();
+        let mut before = vec![vec![]; blocks.len()];
+        for (from, targets) in next.iter().enumerate() {
+            targets.iter().for_each(|to| before[*to].push(from));
+        }
+        let mut latches: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let (mut is_open, mut is_seen) = (vec![false; blocks.len()], vec![false; blocks.len()]);
+        let mut path = if blocks.is_empty() { vec![] } else { vec![(0, 0)] };
+        while let Some((block, at)) = path.last_mut() {
+            if *at == 0 {
+                (is_open[*block], is_seen[*block]) = (true, true);
+            }
+            match next[*block].get(*at) {
+                None => {
+                    is_open[*block] = false;
+                    path.pop();
+                }
+                Some(&to) => {
+                    *at += 1;
+                    if is_open[to] {
+                        latches.entry(to).or_default().insert(*block);
+                    } else if !is_seen[to] {
+                        path.push((to, 0));
+                    }
+                }
+            }
+        }
+        Flow { blocks, before, latches }
+    }
+}
+
+/// The jumps back of each loop: the block that they lead to, and those that they come from.
+pub(super) fn jumps_back<'ctx>(
+    function: FunctionValue<'ctx>,
+) -> Vec<(BasicBlock<'ctx>, Vec<BasicBlock<'ctx>>)> {
+    let Flow { blocks, latches, .. } = Flow::of(function);
+    let of = |(head, from): (usize, BTreeSet<usize>)| {
+        (blocks[head], from.into_iter().map(|block| blocks[block]).collect())
+    };
+    latches.into_iter().map(of).collect()
+}
+
+/// The loops of a function that have one jump back and one entry.
+pub(super) fn find<'ctx>(function: FunctionValue<'ctx>) -> Vec<Loop<'ctx>> {
+    let Flow { blocks, before, latches } = Flow::of(function);
+    let of = |(&head, from): (&usize, &BTreeSet<usize>)| {
+        let latch = *from.first().filter(|_| from.len() == 1)?;
+        let (mut inside, mut open) = (BTreeSet::from([head]), vec![latch]);
+        while let Some(block) = open.pop() {
+            // A loop that is entered elsewhere, too.
+            if block != head && block == 0 {
+                return None;
+            }
+            if inside.insert(block) {
+                open.extend(&before[block]);
+            }
+        }
+        let is_innermost =
+            inside.iter().all(|block| *block == head || !latches.contains_key(block));
+        let inside = inside.into_iter().map(|block| blocks[block]).collect();
+        Some(Loop { head: blocks[head], latch: blocks[latch], blocks: inside, is_innermost })
+    };
+    latches.iter().filter_map(of).collect()
+}

@@ -1,0 +1,129 @@
+//! Bounds of the integers in registers, as far as single instructions show them.
+
+use std::collections::BTreeMap;
+
+use super::workarounds::instruction;
+
+/// For registers of a function, a number of bits such that all values are from -2^bits to 2^bits.
+pub(super) struct Magnitudes<'a>(BTreeMap<&'a str, u32>);
+
+impl<'a> Magnitudes<'a> {
+    /// Reads a function's PTX. A register that several instructions write has no bound, nor has one that is read before the line
+    /// that writes it.
+    pub(super) fn of(function: &'a str) -> Magnitudes<'a> {
+        let parsed = || function.lines().filter_map(parts);
+        let mut writes: BTreeMap<&str, u32> = BTreeMap::new();
+        for (_, result, _) in parsed() {
+            for register in result.split(['{', '}', ',', '|', ' ']) {
+                *writes.entry(register).or_default() += 1;
+            }
+        }
+        let mut known = Magnitudes(BTreeMap::new());
+        for (word, result, sources) in parsed() {
+            let bits = known.of_result(word, &sources);
+            if let Some(bits) = bits.filter(|_| writes.get(result) == Some(&1)) {
+                known.0.insert(result, bits);
+            }
+        }
+        known
+    }
+
+    /// The bound of an operand.
+    pub(super) fn bits(&self, operand: &str) -> Option<u32> {
+        match operand.parse::<i64>() {
+            Ok(number) => Some(u64::BITS - number.unsigned_abs().leading_zeros()),
+            Err(_) => self.0.get(operand).copied(),
+        }
+    }
+
+    fn of_result(&self, word: &str, sources: &[&str]) -> Option<u32> {
+        let mut parts = word.split('.');
+        let operation = parts.next()?;
+        let bits = |at: usize| self.bits(sources.get(at)?);
+        let number = |at: usize| sources.get(at)?.parse::<u32>().ok();
+        match (operation, parts.next_back()?) {
+            ("ld", "u8" | "b8" | "s8") => Some(8),
+            ("ld", "u16" | "s16") => Some(16),
+            ("cvt", ty @ ("u8" | "s8" | "u16" | "s16" | "u32" | "s32")) => {
+                let width = ty[1..].parse().ok()?;
+                let is_wider = word.split('.').nth(1).is_some_and(|to| {
+                    to.get(1..).and_then(|to| to.parse::<u32>().ok()) > Some(width)
+                });
+                is_wider.then_some(bits(0).map_or(width, |bits| bits.min(width)))
+            }
+            ("and", "b32" | "b64") => match sources.get(1)?.parse::<i64>() {
+                Ok(mask) if mask >= 0 => bits(1),
+                _ => None,
+            },
+            ("add" | "sub", "s32" | "s64") => Some(bits(0)?.max(bits(1)?) + 1),
+            ("mul", "s32" | "s64") if !word.contains(".hi") => Some(bits(0)? + bits(1)?),
+            ("mad", "s32" | "s64") if !word.contains(".hi") => {
+                Some((bits(0)? + bits(1)?).max(bits(2)?) + 1)
+            }
+            ("min" | "max", "s32" | "s64") => Some(bits(0)?.max(bits(1)?)),
+            ("selp", "b32" | "s32" | "u32" | "b64" | "s64" | "u64") => Some(bits(0)?.max(bits(1)?)),
+            ("mov", "b32" | "s32" | "u32" | "b64" | "s64" | "u64") | ("neg", "s32" | "s64") => {
+                bits(0)
+            }
+            ("shl", "b32" | "b64") => Some(bits(0)? + number(1)?),
+            ("shr", "u32") => Some(32 - number(1).filter(|count| (1..32).contains(count))?),
+            _ => None,
+        }
+        // Larger values may have wrapped around.
+        .filter(|bits| *bits <= width_of(word).saturating_sub(2))
+    }
+}
+
+/// The width of an instruction's result.
+fn width_of(word: &str) -> u32 {
+    let wide = word.contains("64") || word.contains(".wide.");
+    if wide { 64 } else { 32 }
+}
+
+/// An instruction's word, result and sources.
+fn parts(line: &str) -> Option<(&str, &str, Vec<&str>)> {
+    let [_, word, operands, _] = instruction(line)?;
+    let operands = operands.trim();
+    let end = match operands.strip_prefix('{') {
+        Some(vector) => vector.find('}')? + 2,
+        None => operands.find(',').unwrap_or(operands.len()),
+    };
+    let (result, rest) = operands.split_at(end);
+    let sources = rest.trim_start_matches(',').split(',').map(str::trim).collect();
+    Some((word.trim(), result.trim(), sources))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Magnitudes;
+
+    #[test]
+    fn bounds_follow_from_single_instructions() {
+        let known = Magnitudes::of(
+            "\tld.global.nc.u8 \t%rs1, [%rd1];
+\tcvt.u32.u16 \t%r1, %rs1;
+\tand.b32 \t%r2, %r9, 255;
+\tsub.s32 \t%r3, %r1, %r2;
+\tmul.lo.s32 \t%r4, %r3, 100;
+\tmul.lo.s32 \t%r5, %r4, %r4;
+\tadd.s32 \t%r6, %r9, 1;
+\tmov.u32 \t%r7, 5;
+\tmov.u32 \t%r7, %r9;
+\tld.global.v2.u8 \t{%r8, %r10}, [%rd1];
+\tcvt.s64.s32 \t%rd2, %r9;
+\tsub.s64 \t%rd3, %rd2, %rd2;
+\tcvt.u16.u32 \t%rs2, %r9;
+",
+        );
+        let bits = |register| known.bits(register);
+        assert_eq!(bits("%r1"), Some(8));
+        assert_eq!(bits("%r2"), Some(8));
+        assert_eq!(bits("%r3"), Some(9));
+        assert_eq!(bits("%r4"), Some(16));
+        assert_eq!(bits("%rd3"), Some(33));
+        assert_eq!(bits("-129"), Some(8));
+        for unknown in ["%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%rs2"] {
+            assert_eq!(bits(unknown), None, "{unknown}");
+        }
+    }
+}

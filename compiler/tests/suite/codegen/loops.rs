@@ -1,0 +1,133 @@
+//! What LLVM's back end makes of loops and of the arrays that they count through.
+
+use gridlet::compile::{self, Backend, BuildOptions, Session};
+use gridlet::source::SourceMap;
+
+fn ptx(source: &str) -> String {
+    let program = compile::check(SourceMap::single("a.grid", source)).expect("a right program");
+    let options = BuildOptions::default().with_backend(Backend::Nvptx);
+    Session::new().ptx(&program, &options).expect("PTX").0.0
+}
+
+/// A kernel that does `work` with an array of so many numbers.
+fn with_array(length: u32, work: &str) -> String {
+    ptx(&format!(
+        "const N: u32 = {length};
+         kernel k(n: u32, from: *const u32, to: *mut u32) {{
+             let mut a = [0u32; N];
+             for k in 0..N {{ a[k] = from[k * n + thread_idx.x]; }}
+             {work}
+             for k in 0..N {{ to[k * n + thread_idx.x] = a[k]; }}
+         }}"
+    ))
+}
+
+/// Also where they are more than LLVM unrolls by itself.
+#[test]
+fn loops_through_local_arrays_are_unrolled() {
+    let product = "
+        let b = a;
+        for j in 0u32..8 {
+            let mut carry: u64 = 0;
+            for k in 0u32..8 {
+                carry += b[j] as u64 * b[k + 8] as u64 + a[j + k] as u64;
+                a[j + k] = carry as u32;
+                carry >>= 32;
+            }
+            a[j + 8] = carry as u32;
+        }";
+    let text = with_array(16, product);
+    assert!(!text.contains(".local"), "{text}");
+    // A table of constants is no other index.
+    let mixed = "
+        let order: [u32; 12] = [7, 2, 0, 5, 11, 3, 8, 1, 10, 4, 9, 6];
+        for i in 0..N { for j in 0..N { a[j] = a[j] * 5 ^ a[order[i]] + (a[j] >> 7); } }";
+    let text = with_array(12, mixed);
+    assert!(!text.contains(".local"), "{text}");
+}
+
+#[test]
+fn loops_through_arrays_that_stay_in_memory_are_not_unrolled() {
+    let shuffle = "
+        let mut x = from[0];
+        for i in 0..N {
+            x = x * 1_664_525 + 1_013_904_223;
+            let j = x >> 26;
+            let other = a[j];
+            a[j] = a[i];
+            a[i] = other;
+        }";
+    let text = with_array(64, shuffle);
+    assert!(text.matches("1664525").count() <= 8, "{text}");
+    // 16 bytes at once.
+    assert!(text.contains(".local .align 16"), "{text}");
+}
+
+/// The second number is not read in turn after the first one, though only one way uses it.
+#[test]
+fn vectors_are_loaded_at_once() {
+    let text = ptx("
+        #[noalias]
+        kernel k(mask: u32, table: *const u32x2, found: *mut u32) {
+            let key = found[thread_idx.x];
+            let mut slot = key & mask;
+            let mut value: u32 = 0;
+            loop {
+                let entry = table[slot];
+                if entry.x == key { value = entry.y; break; }
+                if entry.x == 0 { break; }
+                slot = slot + 1 & mask;
+            }
+            found[thread_idx.x] = value;
+        }");
+    let loads = text.lines().filter(|line| line.contains("ld.global.nc"));
+    assert!(loads.clone().count() > 0, "{text}");
+    assert!(loads.clone().all(|line| line.contains(".v2.")), "{text}");
+}
+
+/// Each pointer takes two registers and two additions in every round.
+#[test]
+fn addresses_are_computed_from_one_index() {
+    let text = ptx("
+        #[noalias]
+        kernel k(n: u32, a: *const f32, b: *const f32, c: *const f32, d: *const f32, to: *mut f32) {
+            let mut sum: f32 = 0.0;
+            for k in 0..n { sum += a[k] * b[k] + c[k] * d[k]; }
+            to[thread_idx.x] = sum;
+        }");
+    let is_pointer = |line: &&str| {
+        let sum = line.trim().strip_prefix("add.s64").and_then(|sum| sum.split_once(", "));
+        sum.is_some_and(|(to, terms)| terms.split(',').next() == Some(to.trim()))
+    };
+    assert!(text.contains("ld.global.nc"), "{text}");
+    assert_eq!(text.lines().filter(is_pointer).count(), 0, "{text}");
+}
+
+/// LLVM's check that a pass is done fails over this program, if it is asked for.
+#[test]
+fn unrolled_loops_are_combined_as_far_as_one_pass_gets() {
+    let text = ptx("
+        const T: i32 = 16;
+        const K: i32 = 5;
+        const S: i32 = T + K - 1;
+        #[launch_bounds(256)]
+        #[noalias]
+        kernel depthwise(width: i32, height: i32, from: *const f32, to: *mut f32) {
+            shared tile: [[f32; S + 1]; S];
+            let own = thread_idx.y as i32 * T + thread_idx.x as i32;
+            for k in (own..S * S).step(T * T) {
+                let x = block_idx.x as i32 * T - K / 2 + k % S;
+                let y = block_idx.y as i32 * T - K / 2 + k / S;
+                let mut v: f32 = 0.0;
+                if x >= 0 && x < width && y >= 0 && y < height { v = from[y * width + x]; }
+                tile[k / S][k % S] = v;
+            }
+            sync_threads();
+            let tx = thread_idx.x as i32;
+            let ty = thread_idx.y as i32;
+            let mut sum: f32 = 0.0;
+            for j in 0..K { for i in 0..K { sum += tile[ty + j][tx + i]; } }
+            to[own] = sum;
+        }");
+    assert!(text.contains(".entry depthwise"), "{text}");
+}

@@ -4,7 +4,7 @@
 //! through an array, unrolling it fully makes them so. LLVM unrolls up to 300 instructions fully, libNVVM such loops up to some
 //! thousands. LLVM then also knows how often the loops inside run that start from the counter of such a loop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
@@ -64,10 +64,9 @@ pub(super) fn unroll<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Res
     let mut any = false;
     for function in module.get_functions() {
         let nest = Nest::of(function);
-        let outermost = (0..nest.loops.len()).filter(|at| nest.outer(*at).is_none());
-        for at in outermost {
+        for at in &nest.outermost {
             let mut marked = vec![];
-            nest.plan(at, None, &mut marked);
+            nest.plan(*at, None, &mut marked);
             for at in marked {
                 any |= unrolling::ask_full(&nest.loops[at], context)?;
             }
@@ -79,13 +78,30 @@ pub(super) fn unroll<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Res
 /// The loops of a function.
 struct Nest<'ctx> {
     loops: Vec<Loop<'ctx>>,
+    /// For each loop, those directly inside it.
+    inside: Vec<Vec<usize>>,
+    outermost: Vec<usize>,
+    /// The innermost loop of each block.
+    of_blocks: BTreeMap<usize, usize>,
     /// Local arrays with an index that no unrolling makes a constant.
     in_memory: BTreeSet<usize>,
 }
 
 impl<'ctx> Nest<'ctx> {
     fn of(function: FunctionValue<'ctx>) -> Nest<'ctx> {
-        let known = Known { loops: loops::find(function), variables: variables(function) };
+        let loops = loops::find(function);
+        let mut by_size: Vec<usize> = (0..loops.len()).collect();
+        by_size.sort_by_key(|at| std::cmp::Reverse(loops[*at].blocks.len()));
+        let mut of_blocks: BTreeMap<usize, usize> = BTreeMap::new();
+        let (mut inside, mut outermost) = (vec![Vec::new(); loops.len()], vec![]);
+        for at in by_size {
+            match of_blocks.get(&number(loops[at].head)) {
+                Some(outer) => inside[*outer].push(at),
+                None => outermost.push(at),
+            }
+            of_blocks.extend(loops[at].blocks.iter().map(|block| (number(*block), at)));
+        }
+        let known = Known { loops: &loops, of_blocks: &of_blocks, variables: variables(function) };
         let mut in_memory = BTreeSet::new();
         for block in function.get_basic_block_iter() {
             for access in block.get_instructions() {
@@ -95,26 +111,23 @@ impl<'ctx> Nest<'ctx> {
                 }
             }
         }
-        Nest { loops: known.loops, in_memory }
+        Nest { inside, outermost, of_blocks, in_memory, loops }
     }
 
     /// The size of a loop, unrolled if it shall be; such loops join `marked`. `times` is the number of iterations of the loop
     /// around it, if that one is to be unrolled.
     fn plan(&self, at: usize, times: Option<u64>, marked: &mut Vec<usize>) -> u64 {
         let this = &self.loops[at];
-        let inside: Vec<usize> =
-            (0..self.loops.len()).filter(|one| self.outer(*one) == Some(at)).collect();
-        let is_nested = |block: &BasicBlock<'_>| {
-            inside.iter().any(|one| self.loops[*one].blocks.contains(block))
-        };
-        let own = this.blocks.iter().filter(|block| !is_nested(block));
+        let own =
+            this.blocks.iter().filter(|block| self.of_blocks.get(&number(**block)) == Some(&at));
         let own: u64 = own.flat_map(|block| block.get_instructions()).map(weight).sum();
         let known = this.iterations();
         // Only unrolling the loop around it shows how often a loop runs that starts from its counter.
         let limit = known.or(times).and_then(|iterations| self.limit(this, iterations));
         let iterations = known.or(times).filter(|_| limit.is_some());
         let mut deeper = vec![];
-        let of_inside = inside.iter().map(|one| self.plan(*one, iterations, &mut deeper));
+        let inside = self.inside[at].iter();
+        let of_inside = inside.map(|one| self.plan(*one, iterations, &mut deeper));
         let body = own + of_inside.sum::<u64>();
         let size = body.saturating_mul(iterations.or(known).unwrap_or(1));
         if iterations.is_some() && limit.is_some_and(|limit| size <= limit) {
@@ -125,13 +138,6 @@ impl<'ctx> Nest<'ctx> {
         // Loops inside whose number of iterations depends on this one's counter stay as they are.
         marked.extend(deeper.into_iter().filter(|one| self.loops[*one].iterations().is_some()));
         if size <= MAX_OF_LLVM { size } else { body }
-    }
-
-    /// The innermost loop around another.
-    fn outer(&self, at: usize) -> Option<usize> {
-        let around = (0..self.loops.len())
-            .filter(|one| *one != at && self.loops[*one].blocks.contains(&self.loops[at].head));
-        around.min_by_key(|one| self.loops[*one].blocks.len())
     }
 
     /// The greatest size of a loop that accesses a local array at an index that depends on its counter.
@@ -147,6 +153,10 @@ impl<'ctx> Nest<'ctx> {
         });
         limits.max()
     }
+}
+
+fn number(block: BasicBlock<'_>) -> usize {
+    block.as_mut_ptr() as usize
 }
 
 /// The address of an access of memory.
@@ -189,13 +199,14 @@ fn depends_on(this: &Loop<'_>, value: BasicValueEnum<'_>, steps: u32) -> bool {
 }
 
 /// What is a constant when loops are unrolled.
-struct Known<'ctx> {
-    loops: Vec<Loop<'ctx>>,
+struct Known<'a, 'ctx> {
+    loops: &'a [Loop<'ctx>],
+    of_blocks: &'a BTreeMap<usize, usize>,
     /// Local arrays that hold other numbers than constants.
     variables: BTreeSet<usize>,
 }
 
-impl Known<'_> {
+impl Known<'_, '_> {
     /// Whether a value depends on counters and constants only, perhaps by a table of constants.
     fn is(&self, value: BasicValueEnum<'_>, steps: u32) -> bool {
         let Some(from) = instruction(value) else { return loops::constant(value).is_some() };
@@ -203,7 +214,11 @@ impl Known<'_> {
             steps > 0 && values.iter().all(|value| self.is(*value, steps - 1))
         };
         match from.get_opcode() {
-            InstructionOpcode::Phi => self.loops.iter().any(|one| is_counter(one, from)),
+            InstructionOpcode::Phi => {
+                let block = from.get_parent().map(number);
+                let of = block.and_then(|block| self.of_blocks.get(&block));
+                of.is_some_and(|at| is_counter(&self.loops[*at], from))
+            }
             InstructionOpcode::Load => address(from)
                 .and_then(array_of)
                 .is_some_and(|(array, indices)| !self.variables.contains(&array) && all(&indices)),

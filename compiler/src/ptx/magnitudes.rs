@@ -41,6 +41,8 @@ impl<'a> Magnitudes<'a> {
         let operation = parts.next()?;
         let bits = |at: usize| self.bits(sources.get(at)?);
         let number = |at: usize| sources.get(at)?.parse::<u32>().ok();
+        // A negative number in a register of 16 bits is a great one here.
+        let unsigned = |at: usize| number(at).map(|number| u32::BITS - number.leading_zeros());
         match (operation, parts.next_back()?) {
             ("ld", "u8" | "b8" | "s8") => Some(8),
             ("ld", "u16" | "s16") => Some(16),
@@ -49,13 +51,18 @@ impl<'a> Magnitudes<'a> {
                 let is_wider = word.split('.').nth(1).is_some_and(|to| {
                     to.get(1..).and_then(|to| to.parse::<u32>().ok()) > Some(width)
                 });
-                is_wider.then_some(bits(0).map_or(width, |bits| bits.min(width)))
+                let known = bits(0).filter(|_| ty.starts_with('s'));
+                is_wider.then_some(known.map_or(width, |bits| bits.min(width)))
             }
             ("and", "b32" | "b64") => match sources.get(1)?.parse::<i64>() {
                 Ok(mask) if mask >= 0 => bits(1),
                 _ => None,
             },
             ("add" | "sub", "s32" | "s64") => Some(bits(0)?.max(bits(1)?) + 1),
+            ("mul", "s16") if word.contains(".wide.") => {
+                Some(bits(0).unwrap_or(16) + bits(1).unwrap_or(16))
+            }
+            ("mul", "u16") if word.contains(".wide.") => Some(16 + unsigned(1).unwrap_or(16)),
             ("mul", "s32" | "s64") if !word.contains(".hi") => Some(bits(0)? + bits(1)?),
             ("mad", "s32" | "s64") if !word.contains(".hi") => {
                 Some((bits(0)? + bits(1)?).max(bits(2)?) + 1)
@@ -76,7 +83,7 @@ impl<'a> Magnitudes<'a> {
 
 /// The width of an instruction's result.
 fn width_of(word: &str) -> u32 {
-    let wide = word.contains("64") || word.contains(".wide.");
+    let wide = word.contains("64") || word.ends_with(".wide.s32");
     if wide { 64 } else { 32 }
 }
 
@@ -113,16 +120,27 @@ mod tests {
 \tcvt.s64.s32 \t%rd2, %r9;
 \tsub.s64 \t%rd3, %rd2, %rd2;
 \tcvt.u16.u32 \t%rs2, %r9;
+\tmul.wide.u16 \t%r11, %rs1, 2;
+\tld.global.s8 \t%rs4, [%rd1];
+\tcvt.u32.u16 \t%r14, %rs4;
+\tcvt.s32.s16 \t%r15, %rs4;
+\tmul.wide.s16 \t%r12, %rs3, %rs3;
+\tmul.wide.s16 \t%r13, %rs3, 100;
 ",
         );
         let bits = |register| known.bits(register);
-        assert_eq!(bits("%r1"), Some(8));
+        assert_eq!(bits("%r1"), Some(16));
         assert_eq!(bits("%r2"), Some(8));
-        assert_eq!(bits("%r3"), Some(9));
-        assert_eq!(bits("%r4"), Some(16));
+        assert_eq!(bits("%r3"), Some(17));
+        assert_eq!(bits("%r4"), Some(24));
         assert_eq!(bits("%rd3"), Some(33));
+        assert_eq!(bits("%r11"), Some(18));
+        // -1 becomes 65,535.
+        assert_eq!(bits("%r14"), Some(16));
+        assert_eq!(bits("%r15"), Some(8));
+        assert_eq!(bits("%r13"), Some(23));
         assert_eq!(bits("-129"), Some(8));
-        for unknown in ["%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%rs2"] {
+        for unknown in ["%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%r12", "%rs2"] {
             assert_eq!(bits(unknown), None, "{unknown}");
         }
     }

@@ -141,8 +141,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 
     /// The type of a variable in memory, and of the steps of a `getelementptr` over such variables.
-    /// Its LLVM size equals `layout`'s: scalars and pointers are themselves, `bool` is a byte, all
-    /// other types are arrays of bytes.
+    /// Its LLVM size equals `layout`'s: scalars and pointers are themselves, `bool` is a byte, arrays
+    /// have such elements, all other types are arrays of bytes. libNVVM takes a step of other than a power of
+    /// two bytes for work, and unrolls a loop less.
     pub(super) fn memory_type(&self, ty: &Type) -> Result<BasicTypeEnum<'ctx>> {
         Ok(match ty {
             Type::Scalar(Scalar::Bool) => self.int_type(8).into(),

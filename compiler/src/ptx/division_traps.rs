@@ -2,7 +2,8 @@
 //!
 //! Each test of a divisor ends a basic block, and ptxas schedules instructions within a block: it computes one division after another,
 //! and takes 2 to 10 % longer than for divisions without tests. A division by zero itself gives just a number.
-//! So where only computation lies between tests, the tests are combined, and one branch to a `trap` follows the last computation:
+//! So where only computation lies between tests, the tests are combined, and one branch to a `trap` follows the last computation. A
+//! test that the same code has passed since the last label is dropped:
 //!
 //! ```text
 //!     setp.ne.s32 %p1, %r1, 0;              setp.ne.s32 %p1, %r1, 0;
@@ -258,5 +259,29 @@ $L__BB2_3:
 }
 ";
         insta::assert_snapshot!(combine(ptx.to_owned()));
+    }
+
+    #[test]
+    fn a_test_that_another_way_goes_around_is_done_again() {
+        let ptx = "\
+.visible .entry k()
+{
+\tld.param.u32 \t%r1, [k_param_0];
+\t@%p3 bra \t$L__BB0_3;
+\tsetp.ne.s32 \t%p1, %r1, 0;
+\t@%p1 bra \t$L__BB0_2;
+\ttrap;
+$L__BB0_2:
+\tdiv.s32 \t%r3, %r2, %r1;
+$L__BB0_3:
+\tsetp.ne.s32 \t%p2, %r1, 0;
+\t@%p2 bra \t$L__BB0_4;
+\ttrap;
+$L__BB0_4:
+\tdiv.s32 \t%r4, %r2, %r1;
+\tret;
+}
+";
+        assert_eq!(combine(ptx.to_owned()), ptx);
     }
 }

@@ -4,13 +4,12 @@
 //! of the loop, and the threads of a warp that continue go round the inner one while the others wait.
 
 use inkwell::basic_block::BasicBlock;
-use inkwell::builder::BuilderError;
 use inkwell::context::Context;
 use inkwell::llvm_sys::core::{LLVMBasicBlockAsValue, LLVMSetOperand};
 use inkwell::module::Module;
 use inkwell::values::{AsValueRef, InstructionOpcode};
 
-use super::loops;
+use super::{loops, unrolling};
 use crate::error::{Error, Result};
 
 /// Leads all jumps back of a loop through one block, in functions whose variables are in memory: modules of other compilers may have
@@ -20,8 +19,7 @@ pub(super) fn join<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Resul
         for (head, from) in loops::jumps_back(function) {
             let first = head.get_first_instruction().map(|first| first.get_opcode());
             if from.len() > 1 && first != Some(InstructionOpcode::Phi) {
-                join_one(head, &from, context)
-                    .map_err(|error| Error::internal("ptx", format!("jumps back: {error}")))?;
+                join_one(head, &from, context)?;
             }
         }
     }
@@ -32,16 +30,18 @@ fn join_one<'ctx>(
     head: BasicBlock<'ctx>,
     from: &[BasicBlock<'ctx>],
     context: &'ctx Context,
-) -> std::result::Result<(), BuilderError> {
+) -> Result<()> {
     let hint = context.get_kind_id("llvm.loop");
     let Some(last) = from.last() else { return Ok(()) };
     let latch = context.insert_basic_block_after(*last, "latch");
     let builder = context.create_builder();
     builder.position_at_end(latch);
-    let branch = builder.build_unconditional_branch(head)?;
+    let branch = builder
+        .build_unconditional_branch(head)
+        .map_err(|error| Error::internal("ptx", format!("jumps back: {error}")))?;
     for jump in from.iter().filter_map(|block| block.get_terminator()) {
         if let Some(node) = jump.get_metadata(hint) {
-            let _ = branch.set_metadata(node, hint);
+            unrolling::set(branch, node, hint)?;
         }
         for (at, operand) in (0..).zip(jump.get_operands()) {
             if operand.and_then(|operand| operand.block()) == Some(head) {

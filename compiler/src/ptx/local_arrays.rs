@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::llvm_sys::core::LLVMGetAllocatedType;
 use inkwell::module::Module;
@@ -43,10 +42,10 @@ const WIDEST: u32 = 16;
 
 /// Aligns local arrays so that LLVM may access 16 bytes at once, where that takes no more memory. Whether there are any.
 pub(super) fn align(module: &Module<'_>, data: &TargetData) -> Result<bool> {
-    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
-    let instructions = blocks.flat_map(|block| block.get_instructions());
     let mut any = false;
-    for alloca in instructions.filter(|one| one.get_opcode() == InstructionOpcode::Alloca) {
+    for alloca in
+        loops::instructions(module).filter(|one| one.get_opcode() == InstructionOpcode::Alloca)
+    {
         // SAFETY: the instruction is an `alloca`.
         let ty = unsafe { AnyTypeEnum::new(LLVMGetAllocatedType(alloca.as_value_ref())) };
         any |= ty.is_array_type();
@@ -95,11 +94,11 @@ impl<'ctx> Nest<'ctx> {
         let mut of_blocks: BTreeMap<usize, usize> = BTreeMap::new();
         let (mut inside, mut outermost) = (vec![Vec::new(); loops.len()], vec![]);
         for at in by_size {
-            match of_blocks.get(&number(loops[at].head)) {
+            match of_blocks.get(&loops::address(loops[at].head)) {
                 Some(outer) => inside[*outer].push(at),
                 None => outermost.push(at),
             }
-            of_blocks.extend(loops[at].blocks.iter().map(|block| (number(*block), at)));
+            of_blocks.extend(loops[at].blocks.iter().map(|block| (loops::address(*block), at)));
         }
         let known = Known { loops: &loops, of_blocks: &of_blocks, variables: variables(function) };
         let mut in_memory = BTreeSet::new();
@@ -118,8 +117,10 @@ impl<'ctx> Nest<'ctx> {
     /// around it, if that one is to be unrolled.
     fn plan(&self, at: usize, times: Option<u64>, marked: &mut Vec<usize>) -> u64 {
         let this = &self.loops[at];
-        let own =
-            this.blocks.iter().filter(|block| self.of_blocks.get(&number(**block)) == Some(&at));
+        let own = this
+            .blocks
+            .iter()
+            .filter(|block| self.of_blocks.get(&loops::address(**block)) == Some(&at));
         let own: u64 = own.flat_map(|block| block.get_instructions()).map(weight).sum();
         let known = this.iterations();
         // Only unrolling the loop around it shows how often a loop runs that starts from its counter.
@@ -153,10 +154,6 @@ impl<'ctx> Nest<'ctx> {
         });
         limits.max()
     }
-}
-
-fn number(block: BasicBlock<'_>) -> usize {
-    block.as_mut_ptr() as usize
 }
 
 /// The address of an access of memory.
@@ -215,7 +212,7 @@ impl Known<'_, '_> {
         };
         match from.get_opcode() {
             InstructionOpcode::Phi => {
-                let block = from.get_parent().map(number);
+                let block = from.get_parent().map(loops::address);
                 let of = block.and_then(|block| self.of_blocks.get(&block));
                 of.is_some_and(|at| is_counter(&self.loops[*at], from))
             }

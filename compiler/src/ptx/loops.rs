@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::llvm_sys::core::{LLVMGetNSW, LLVMGetNUW};
+use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
     AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
@@ -77,7 +78,7 @@ pub(super) struct Counter<'ctx> {
     /// The branch back.
     branch: InstructionValue<'ctx>,
     condition: InstructionValue<'ctx>,
-    pub(super) phi: PhiValue<'ctx>,
+    phi: PhiValue<'ctx>,
     step: i64,
     /// Whether the condition is on the counter's next value.
     is_next: bool,
@@ -123,6 +124,19 @@ pub(super) fn successors<'ctx>(block: BasicBlock<'ctx>) -> Vec<BasicBlock<'ctx>>
     terminator.get_operands().flatten().filter_map(|operand| operand.block()).collect()
 }
 
+/// What tells a block from others.
+pub(super) fn address(block: BasicBlock<'_>) -> usize {
+    block.as_mut_ptr() as usize
+}
+
+/// The instructions of all functions.
+pub(super) fn instructions<'ctx>(
+    module: &Module<'ctx>,
+) -> impl Iterator<Item = InstructionValue<'ctx>> {
+    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
+    blocks.flat_map(|block| block.get_instructions())
+}
+
 /// The blocks of a function, by number, with the jumps between them.
 struct Flow<'ctx> {
     blocks: Vec<BasicBlock<'ctx>>,
@@ -134,13 +148,9 @@ struct Flow<'ctx> {
 impl<'ctx> Flow<'ctx> {
     fn of(function: FunctionValue<'ctx>) -> Flow<'ctx> {
         let blocks: Vec<BasicBlock<'ctx>> = function.get_basic_block_iter().collect();
-        let numbers: BTreeMap<usize, usize> = blocks
-            .iter()
-            .enumerate()
-            .map(|(at, block)| (block.as_mut_ptr() as usize, at))
-            .collect();
-        let number =
-            |block: &BasicBlock<'ctx>| numbers.get(&(block.as_mut_ptr() as usize)).copied();
+        let numbers: BTreeMap<usize, usize> =
+            blocks.iter().enumerate().map(|(at, block)| (address(*block), at)).collect();
+        let number = |block: &BasicBlock<'ctx>| numbers.get(&address(*block)).copied();
         let next: Vec<Vec<usize>> = blocks
             .iter()
             .map(|block| successors(*block).iter().filter_map(number).collect())

@@ -215,8 +215,7 @@ fn optimise<'ctx>(
 
 /// Makes loads volatile, so that they stay where they are: a load that is moved behind a branch starts later.
 fn hold_loads<'ctx>(module: &Module<'ctx>) -> Result<Vec<InstructionValue<'ctx>>> {
-    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
-    let loads = blocks.flat_map(|block| block.get_instructions()).filter(|instruction| {
+    let loads = loops::instructions(module).filter(|instruction| {
         instruction.get_opcode() == InstructionOpcode::Load
             && instruction.get_volatile() == Ok(false)
     });

@@ -100,7 +100,8 @@ fn terminators<'ctx>(module: &Module<'ctx>) -> impl Iterator<Item = InstructionV
     blocks.filter_map(|block| block.get_terminator())
 }
 
-fn set<'ctx>(
+/// Gives a jump back a loop's node.
+pub(super) fn set<'ctx>(
     terminator: InstructionValue<'ctx>,
     node: MetadataValue<'ctx>,
     kind: u32,

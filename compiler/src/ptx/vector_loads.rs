@@ -10,17 +10,16 @@ use inkwell::values::{
     AggregateValueEnum, BasicValue as _, BasicValueEnum, InstructionOpcode, InstructionValue,
 };
 
+use super::loops;
 use crate::error::{Error, Result};
 
 /// Makes loads of structs loads of vectors, where the fields are alike and the alignment is that of the vector.
 pub(super) fn join(module: &Module<'_>) -> Result<()> {
     let builder = module.get_context().create_builder();
-    for block in module.get_functions().flat_map(|function| function.get_basic_block_iter()) {
-        for load in block.get_instructions().collect::<Vec<_>>() {
-            let Some(ty) = vector_of(load) else { continue };
-            join_one(&builder, load, ty)
-                .map_err(|error| Error::internal("ptx", format!("vector load: {error}")))?;
-        }
+    for load in loops::instructions(module).collect::<Vec<_>>() {
+        let Some(ty) = vector_of(load) else { continue };
+        join_one(&builder, load, ty)
+            .map_err(|error| Error::internal("ptx", format!("vector load: {error}")))?;
     }
     Ok(())
 }

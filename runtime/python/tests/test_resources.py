@@ -183,6 +183,20 @@ def test_threads_drop_what_others_use(program, device):
     device.synchronize()
 
 
+def test_threads_drop_streams_while_others_free_arrays(device):
+    """An array that is dropped looks at all streams, so the last reference to one may go just then."""
+
+    def work(number):
+        for _ in range(400):
+            if number % 2:
+                [device.stream() for _ in range(20)]
+            else:
+                for _ in range(50):
+                    device.zeros(1, np.uint32)
+
+    at_once(work)
+
+
 def test_waits_of_threads_raise_once(program):
     """A fault is reported to one of the threads that wait for its stream, and to no more than those."""
     device = gridlet.Device("cpu", threads=2, seed=9)

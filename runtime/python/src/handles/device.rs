@@ -132,7 +132,7 @@ impl Opened {
     /// Waits for everything launched on the device. Call it without the interpreter's lock.
     pub(super) fn wait(&self, timeout: Duration) -> Result<(), gridlet_runtime::Error> {
         let dropped = std::mem::take(&mut *lock(&self.unreported));
-        let works: Vec<_> = lock(&self.works).iter().filter_map(Weak::upgrade).collect();
+        let works = self.works();
         let waits = works.iter().filter(|work| work.is_unreported()).map(|work| work.wait(timeout));
         // All of them, also after one that reports something; the first report counts.
         let waits: Vec<_> = waits.collect();
@@ -151,6 +151,12 @@ impl Opened {
         }
     }
 
+    /// The streams that Python code still has. Whoever drops the last reference to one needs the interpreter's lock, so none is
+    /// dropped here under `works`, for which threads with that lock wait.
+    fn works(&self) -> Vec<Arc<Work>> {
+        lock(&self.works).iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// A stream of the device, for launches.
     pub(super) fn new_work(&self, stream: RtStream) -> Arc<Work> {
         let work = Arc::new(Work::new(stream));
@@ -165,7 +171,9 @@ impl Opened {
     /// The result of a wait, or else what an earlier wait found that had nobody to tell.
     pub(super) fn reported<T>(&self, result: Result<T, gridlet_runtime::Error>) -> PyResult<T> {
         let value = result.map_err(|error| self.error(error))?;
-        match lock(&self.untold).take() {
+        // Making an exception can let other threads run, which must not find the mutex locked.
+        let untold = lock(&self.untold).take();
+        match untold {
             Some(error) => Err(self.error(error)),
             None => Ok(value),
         }
@@ -180,8 +188,7 @@ impl Opened {
 
     /// Frees what was dropped, if the device is idle.
     fn free_if_idle(&self) {
-        if !lock(&self.works).iter().any(|work| work.upgrade().is_some_and(|it| it.is_unreported()))
-        {
+        if !self.works().iter().any(|work| work.is_unreported()) {
             self.free_now();
         }
     }

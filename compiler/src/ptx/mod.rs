@@ -1,6 +1,7 @@
 //! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
 #[cfg(feature = "llvm")]
+mod byte_products;
 pub(crate) mod check_sums;
 #[cfg(feature = "llvm")]
 mod contraction;
@@ -37,6 +38,7 @@ mod reader;
 mod reductions;
 #[cfg(feature = "llvm")]
 mod reflect;
+mod remainders;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;

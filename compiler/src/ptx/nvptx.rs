@@ -21,8 +21,9 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, contraction, fast_math, latches, local_arrays, loops, minimum, quotients,
-    reflect, subprogram_types, trailing_zeros, unrolling, vector_loads, workarounds,
+    Ptx, PtxOptions, byte_products, contraction, fast_math, latches, local_arrays, loops, minimum,
+    quotients, reflect, remainders, subprogram_types, trailing_zeros, unrolling, vector_loads,
+    workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -197,6 +198,7 @@ fn optimise<'ctx>(
         run("function(loop-unroll<O3>,instcombine<no-verify-fixpoint>,simplifycfg)")?;
         unrolling::forget(&module, context)?;
     }
+    byte_products::join(&module, machine)?;
     // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
     // divisions are in one block.
     let loads = hold_loads(&module)?;
@@ -210,6 +212,7 @@ fn optimise<'ctx>(
     trailing_zeros::expand(&module)?;
     run("always-inline")?;
     reduce_strength(&module, machine)?;
+    remainders::restore(&module)?;
     Ok(module)
 }
 

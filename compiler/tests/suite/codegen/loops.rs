@@ -3,7 +3,7 @@
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::source::SourceMap;
 
-fn ptx(source: &str) -> String {
+pub(super) fn ptx(source: &str) -> String {
     let program = compile::check(SourceMap::single("a.grid", source)).expect("a right program");
     let options = BuildOptions::default().with_backend(Backend::Nvptx);
     Session::new().ptx(&program, &options).expect("PTX").0.0

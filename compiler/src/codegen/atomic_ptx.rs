@@ -13,6 +13,7 @@ use super::globals::GLOBAL;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{AtomicOp, Builtin, Order, Scope};
+use gridlet_lang::ir::Operand;
 use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
@@ -22,6 +23,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             Builtin::AtomicLoad(..) | Builtin::AtomicStore(..) => self.cx.cpu().is_none(),
             Builtin::Atomic(_, scope) | Builtin::AtomicCas(scope) => self.needs_assembly(scope),
             _ => false,
+        }
+    }
+
+    /// The same operation of the device's scope where the memory is shared: no other block reaches it, and what LLVM can express
+    /// keeps the address space.
+    pub(super) fn in_known_scope(&self, builtin: Builtin, arguments: &[Operand]) -> Builtin {
+        let is_shared = || self.cx.cpu().is_none() && self.cx.is_shared(self.id, &arguments[0]);
+        match builtin {
+            Builtin::Atomic(op, _) if is_shared() => Builtin::Atomic(op, Scope::Device),
+            Builtin::AtomicCas(_) if is_shared() => Builtin::AtomicCas(Scope::Device),
+            other => other,
         }
     }
 

@@ -29,6 +29,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .iter()
             .map(|operand| self.operand(operand))
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
+        let builtin = self.in_known_scope(builtin, arguments);
         if matches!(builtin.properties().memory, Memory::Atomic(_)) {
             let address = if self.is_assembly(builtin) {
                 self.accessed_by_assembly(&arguments[0])?

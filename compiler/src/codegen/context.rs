@@ -17,7 +17,7 @@ use super::debug::Debug;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
-use gridlet_lang::launch::resident::GlobalPointers;
+use gridlet_lang::launch::resident::PointerSpaces;
 use gridlet_lang::launch::{self, DeviceFunction};
 use gridlet_lang::types::StructId;
 
@@ -42,7 +42,7 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     /// The debug information, if the module has any.
     pub(super) debug: Option<Debug<'ctx>>,
     /// Computed on first use.
-    pointers: OnceCell<GlobalPointers>,
+    spaces: OnceCell<PointerSpaces>,
     /// The target.
     pub(super) target: Target<'ctx>,
 }
@@ -81,7 +81,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             declared: RefCell::default(),
             dynamic_shared: None,
             debug: None,
-            pointers: OnceCell::new(),
+            spaces: OnceCell::new(),
             target: Target::Nvptx(options),
         })
     }
@@ -118,7 +118,16 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
 
     /// Whether a pointer of a function certainly points to global memory.
     pub(super) fn is_global(&self, function: ir::FunctionId, pointer: &ir::Operand) -> bool {
-        self.pointers.get_or_init(|| GlobalPointers::of(self.ir)).has(self.ir, function, pointer)
+        self.spaces().is_global(self.ir, function, pointer)
+    }
+
+    /// Whether a pointer certainly points to the shared memory of the block.
+    pub(super) fn is_shared(&self, function: ir::FunctionId, pointer: &ir::Operand) -> bool {
+        self.spaces().is_shared(self.ir, function, pointer)
+    }
+
+    fn spaces(&self) -> &PointerSpaces {
+        self.spaces.get_or_init(|| PointerSpaces::of(self.ir))
     }
 
     /// A function that the device provides; `None` for those of other modules.

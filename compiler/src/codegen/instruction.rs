@@ -27,6 +27,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     value
                 } else if let Some(value) = self.load_flag(from, &name)? {
                     value
+                } else if let Some(value) = self.load_from_word(from, &name)? {
+                    value
                 } else if let Some(value) = self.load_chosen(from, &inst.ty, &name)? {
                     value
                 } else {
@@ -220,7 +222,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Whether an address is a place in a local variable that does not depend on a value.
-    fn is_in_slot(&self, address: &Operand) -> bool {
+    pub(super) fn is_in_slot(&self, address: &Operand) -> bool {
         match address {
             Operand::Slot(_) => true,
             Operand::Inst(id) => match &self.function.instructions[id.index()].kind {
@@ -295,6 +297,6 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 }
 
-fn pointee(ty: &Type) -> Result<&Type> {
+pub(super) fn pointee(ty: &Type) -> Result<&Type> {
     ty.pointee().ok_or_else(|| bug("an address that is not a pointer"))
 }

@@ -77,13 +77,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         name: &str,
     ) -> Result<BasicValueEnum<'ctx>> {
         let address = self.offset(base, offset, "")?;
-        let is_bool = *ty == Type::BOOL;
-        let memory = if is_bool { self.cx.int_type(8).into() } else { whole };
-        let value = self.build().build_load(memory, address, if is_bool { "" } else { name })?;
+        let (is_bool, is_word) = (*ty == Type::BOOL, self.is_word(ty));
+        let memory = match whole {
+            _ if is_bool => self.cx.int_type(8).into(),
+            _ if is_word => self.cx.int_type(32).into(),
+            whole => whole,
+        };
+        let loaded = if is_bool || is_word { "" } else { name };
+        let value = self.build().build_load(memory, address, loaded)?;
         if let Some(load) = value.as_instruction_value() {
             set_alignment(load, self.cx.alignment(ty))?;
         }
-        if is_bool { Ok(self.byte_to_bool(int(value)?, name)?.into()) } else { Ok(value) }
+        Ok(match value {
+            value if is_bool => self.byte_to_bool(int(value)?, name)?.into(),
+            value if is_word => self.build().build_bit_cast(value, whole, name)?,
+            value => value,
+        })
     }
 
     /// Writes `value`, of type `ty`, to `base + offset` bytes.
@@ -102,6 +111,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     let value = if *ty == Type::BOOL {
                         let byte = self.cx.int_type(8);
                         self.build().build_int_z_extend(int(value)?, byte, "")?.into()
+                    } else if self.is_word(ty) {
+                        self.build().build_bit_cast(value, self.cx.int_type(32), "")?
                     } else {
                         value
                     };

@@ -11,7 +11,8 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntVal
 
 use super::bug;
 use super::function::FunctionEmitter;
-use super::values::{int, result};
+use super::instruction::pointee;
+use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, MathOp};
 use gridlet_lang::ir::{BinaryOp, InstKind, Operand, UnaryOp};
@@ -66,6 +67,35 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return Ok(None);
         };
         Ok(Some(self.build().build_bit_cast(int(word)?, self.cx.value_type(ty)?, "")?))
+    }
+
+    /// Whether GPUs read and write a value as a word: two `bf16`. To make an `f32` of one is a shift or a mask of the word, and more
+    /// of a vector.
+    pub(super) fn is_word(&self, ty: &Type) -> bool {
+        *ty == Type::Vector(Scalar::Bf16, 2) && self.cx.cpu().is_none()
+    }
+
+    /// A load of one of two `bf16` in a local variable, from the word that both are; `None` for other loads.
+    pub(super) fn load_from_word(
+        &self,
+        from: &Operand,
+        name: &str,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let Operand::Inst(id) = from else { return Ok(None) };
+        let InstKind::FieldAddress { base, index } = &self.function.instructions[id.index()].kind
+        else {
+            return Ok(None);
+        };
+        let base_type = self.type_of(base);
+        let pair = pointee(&base_type)?;
+        if !self.is_word(pair) || !self.is_in_slot(base) {
+            return Ok(None);
+        }
+        let (word, half) = (self.cx.int_type(32), self.cx.int_type(16));
+        let loaded = self.load_leaf(pointer(self.operand(base)?)?, 0, pair, word.into(), "")?;
+        let bits = word.const_int(u64::from(*index) * 16, false);
+        let shifted = self.build().build_right_shift(int(loaded)?, bits, false, "")?;
+        Ok(Some(self.build().build_int_truncate(shifted, half, name)?.into()))
     }
 
     /// Two numbers as one word, computed together where that is possible.

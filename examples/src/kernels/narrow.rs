@@ -12,6 +12,7 @@ pub(super) const KERNELS: &[Plain] = &[
     plain!("half_layer", "layer of a network in half precision", half_layer, neurons),
     plain!("short_ratio", "quotients of 16-bit integers", short_ratio, quotients),
     plain!("int8_gemv", "matrix of bytes times vector", int8_gemv, products),
+    plain!("bf16_dot", "matrix of bf16 times vector", bf16_dot, brain_products),
     plain!("ising", "half a sweep of the Ising model", ising, turned),
     plain!("resize", "an image in another size", resize, resized),
 ];
@@ -170,6 +171,29 @@ fn products(case: &Case) -> Vec<Array> {
     let product = |(row, scale): (&[u32], &f32)| {
         scale * row.iter().zip(case.u32s(3)).map(dot).sum::<i32>() as f32
     };
+    vec![rows.map(product).collect::<Vec<f32>>().into()]
+}
+
+fn bf16_dot(size: Size) -> Case {
+    let (rows, pairs) = (length(size, 20, 16_384), length(size, 100, 4_096));
+    let brains = |n: u32, seed| -> Vec<u16> {
+        reals(n as usize, seed, 0.1, 1.0).iter().map(|x| (x.to_bits() >> 16) as u16).collect()
+    };
+    Case::threads(rows * 32, 256)
+        .u32(rows)
+        .u32(pairs)
+        .input(brains(rows * pairs * 2, 1))
+        .input(brains(pairs * 2, 2))
+        .output(vec![0f32; rows as usize])
+        .within(1e-3)
+}
+
+fn brain_products(case: &Case) -> Vec<Array> {
+    let value = |brain: &u16| f64::from(f32::from_bits(u32::from(*brain) << 16));
+    let product = |row: &[u16]| {
+        row.iter().zip(case.u16s(3)).map(|(a, b)| value(a) * value(b)).sum::<f64>() as f32
+    };
+    let rows = case.u16s(2).chunks(2 * case.number(1));
     vec![rows.map(product).collect::<Vec<f32>>().into()]
 }
 

@@ -886,3 +886,68 @@ fn extremes_of_negations_keep_the_sign() {
         assert_eq!(count(&kernels["alone"], "neg.s32"), 1, "{backend:?}");
     }
 }
+
+/// Shared memory is the block's own, so a scope changes nothing there; assembly would hide the address space.
+#[test]
+fn atomics_of_a_block_are_those_of_shared_memory() {
+    let source = "
+        fn count(of: *mut u32) { atomic_add_block(of, 1); }
+        kernel k(from: *const u32, to: *mut u32) {
+            shared counts: [u32; 64];
+            let i = thread_idx.x;
+            counts[i] = 0;
+            sync_threads();
+            count(&counts[from[i] & 63]);
+            to[i + 64] = atomic_cas_system(&counts[i], 1, 7);
+            atomic_max_block(to + i, i);
+        }";
+    let test = "atomics_of_a_block_are_those_of_shared_memory";
+    let Some(both) = kernels(test, source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let found = ["red.shared.add.u32", "red.cta.global.max.u32"].map(|it| count(ptx, it));
+        assert_eq!(found, [1, 1], "{backend:?}\n{ptx}");
+        assert!(ptx.contains("shared.cas.b32"), "{backend:?}\n{ptx}");
+    }
+}
+
+/// A shift and a mask of the word that was loaded, without parts of 16 bits.
+#[test]
+fn pairs_of_bf16_become_f32_from_their_word() {
+    let source = "
+        #[noalias]
+        kernel k(n: u32, from: *const bf16x2, to: *mut f32) {
+            let mut sum: f32 = 0.0;
+            for i in 0..n {
+                let pair = from[i];
+                sum += pair.x as f32 * pair.y as f32;
+            }
+            to[thread_idx.x] = sum;
+        }";
+    let test = "pairs_of_bf16_become_f32_from_their_word";
+    let Some(both) = kernels(test, source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let masks = ptx.lines().filter(|line| line.contains("-65536")).count();
+        assert!(masks > 0 && count(ptx, "shl.b32") >= masks, "{backend:?}\n{ptx}");
+        assert!(!ptx.contains("b16"), "{backend:?}\n{ptx}");
+    }
+}
+
+/// The counter of a loop over signed numbers does not wrap around, as in C++: libNVVM makes pointers of the addresses, and ptxas
+/// unrolls a loop with those.
+#[test]
+fn counters_of_signed_loops_do_not_wrap() {
+    let source = "
+        #[noalias]
+        kernel k(n: i32, distance: i32, starts: *const i32, to: *mut u8) {
+            let start = starts[thread_idx.x];
+            for i in 0..n { to[start + i] = to[start + i - distance]; }
+        }";
+    let Some(both) = kernels("counters_of_signed_loops_do_not_wrap", source) else { return };
+    let [(_, by_libnvvm), _] = both;
+    let ptx = &by_libnvvm["k"];
+    let mut loops = ptx.split("$L__").filter(|block| block.contains("st.global.u8")).peekable();
+    assert!(loops.peek().is_some(), "{ptx}");
+    assert!(loops.all(|block| count(block, "cvt.s64.s32") == 0), "{ptx}");
+}

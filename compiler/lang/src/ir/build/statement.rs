@@ -197,7 +197,12 @@ impl FunctionBuilder<'_, '_> {
         self.loop_body(body, next, after)?;
         self.body.jump(next);
         self.body.place(next);
-        self.advance(counter, |counter, step| InstKind::Binary(BinaryOp::Add, counter, step));
+        // nvcc knows as much of `int` but not of `unsigned`. With both, libNVVM makes loops over short rows longer.
+        let kind = match counter.scalar.is_signed() {
+            true => InstKind::Advance,
+            false => |counter, step| InstKind::Binary(BinaryOp::Add, counter, step),
+        };
+        self.advance(counter, kind);
         self.body.jump(head);
         self.body.place(after);
         Ok(())

@@ -6,15 +6,15 @@
 //! - `warps.rs` does so with their warp operations;
 //! - `launches.rs` lowers their launches to calls of the scheduler;
 //! - `dispatch.rs` makes the functions that the scheduler calls, and its entry, [`ENTRY`]; those that run blocks are in `runner.rs`;
-//! - `global_pointers.rs` tells the code generator which pointers of the result point to global memory.
+//! - `pointer_spaces.rs` tells the code generator which pointers point to global or to shared memory.
 //!
 //! A kernel that neither launches nor is launched stays an ordinary kernel. The symbol of every other kernel only traps.
 
 mod bodies;
 mod dispatch;
-mod global_pointers;
 mod launches;
 mod plan;
+mod pointer_spaces;
 mod runner;
 #[cfg(test)]
 mod tests;
@@ -26,9 +26,9 @@ use crate::error::{Error, Result};
 use crate::ir::verify::verify;
 use crate::ir::{Module, symbol};
 use crate::layout::{Layouts, compute_layouts};
-pub use global_pointers::GlobalPointers;
 use plan::Plan;
 pub use plan::may_lack_registers;
+pub use pointer_spaces::PointerSpaces;
 
 /// The kernel that the host launches in place of kernels that launch or are launched.
 pub const ENTRY: &str = "__gridlet_resident";

@@ -1,7 +1,7 @@
-//! Pointers that certainly point to global memory.
+//! Pointers that certainly point to global or to shared memory.
 //!
-//! Back ends have instructions for it. For the parameters of an entry they find out by themselves, but not for those that the
-//! resident kernel reads from memory, nor where they access memory by assembly.
+//! Back ends have instructions for it. For the parameters of an entry and for shared variables they find out by themselves, but not
+//! for the parameters that the resident kernel reads from memory, nor where they access memory by assembly.
 
 use super::instructions;
 use crate::builtins::Builtin;
@@ -15,6 +15,8 @@ enum Target {
     Nothing,
     /// To global memory.
     Global,
+    /// To the shared memory of the block.
+    Shared,
     /// Maybe to other memory.
     Anything,
 }
@@ -23,36 +25,45 @@ impl Target {
     fn or(self, other: Target) -> Target {
         match (self, other) {
             (Target::Nothing, target) | (target, Target::Nothing) => target,
-            (Target::Global, Target::Global) => Target::Global,
+            (one, other) if one == other => one,
             _ => Target::Anything,
         }
     }
 }
 
-/// The values of a module whose pointers point to global memory.
+/// The address spaces of the pointers in a module's values.
 #[derive(Clone, Debug)]
-pub struct GlobalPointers {
+pub struct PointerSpaces {
     /// By function.
     functions: Vec<Targets>,
 }
 
-impl GlobalPointers {
+impl PointerSpaces {
     /// Looks at all functions.
     ///
     /// A kernel's parameters are such values: a grid can use no pointer to the local or shared memory of whoever launches it
     /// (CUDA C++ Programming Guide, "Passing Pointers to Child Grids"). Pointers in memory, and numbers that become pointers, are
     /// not known.
-    pub fn of(module: &Module) -> GlobalPointers {
+    pub fn of(module: &Module) -> PointerSpaces {
         let functions = module.functions.iter().map(Targets::new).collect();
-        let mut known = GlobalPointers { functions };
+        let mut known = PointerSpaces { functions };
         while known.learn(module) {}
         known
     }
 
     /// Whether a pointer of a function points to global memory.
-    pub fn has(&self, module: &Module, function: FunctionId, pointer: &Operand) -> bool {
+    pub fn is_global(&self, module: &Module, function: FunctionId, pointer: &Operand) -> bool {
+        self.target(module, function, pointer) == Target::Global
+    }
+
+    /// Whether a pointer of a function points to the shared memory of the block.
+    pub fn is_shared(&self, module: &Module, function: FunctionId, pointer: &Operand) -> bool {
+        self.target(module, function, pointer) == Target::Shared
+    }
+
+    fn target(&self, module: &Module, function: FunctionId, pointer: &Operand) -> Target {
         let targets = self.functions.get(function.index());
-        targets.is_some_and(|targets| targets.of(module, pointer) == Target::Global)
+        targets.map_or(Target::Anything, |targets| targets.of(module, pointer))
     }
 
     /// Goes through all functions once. Gives whether anything changed.
@@ -118,10 +129,12 @@ impl GlobalPointers {
                 None => Target::Anything,
             },
             InstKind::Call { function: callee, .. } => self.functions[callee.index()].result,
-            InstKind::CallExtern { function: callee, .. }
-                if module.externs[callee.index()].name == instructions::GLOBAL =>
-            {
-                Target::Global
+            InstKind::CallExtern { function: callee, .. } => {
+                match module.externs[callee.index()].name.as_str() {
+                    instructions::GLOBAL => Target::Global,
+                    instructions::SHARED => Target::Shared,
+                    _ => Target::Anything,
+                }
             }
             InstKind::Builtin { builtin: Builtin::Malloc, .. } => Target::Global,
             _ => Target::Anything,
@@ -162,7 +175,7 @@ impl Targets {
             Operand::Inst(id) => self.instructions[id.index()],
             Operand::Parameter(at) => self.parameters[*at as usize],
             Operand::Global(id) => match module.globals[id.index()].space {
-                Space::Shared => Target::Anything,
+                Space::Shared => Target::Shared,
                 Space::Device | Space::Constant => Target::Global,
             },
             Operand::Const(_) => Target::Nothing,
@@ -221,11 +234,11 @@ mod tests {
     use crate::program::check;
     use crate::source::SourceMap;
 
-    /// Where the accesses of the last function of a program go: `g` for global memory, `-` for others.
+    /// Where the accesses of the last function of a program go: `g` for global memory, `s` for shared memory, `-` for others.
     fn targets(source: &str) -> String {
         let program = check(SourceMap::single("test.grid", source));
         let module = program.unwrap_or_else(|error| panic!("{error}\n{source}")).module;
-        let known = GlobalPointers::of(&module);
+        let known = PointerSpaces::of(&module);
         let is_body = |function: &Function| matches!(function.role, Role::Body(_));
         let at = module.functions.iter().position(is_body).expect("a kernel");
         let function = &module.functions[at];
@@ -238,8 +251,12 @@ mod tests {
                 _ => continue,
             };
             if slot_of(function, address).is_none() {
-                let is_global = known.has(&module, FunctionId(at as u32), address);
-                text.push(if is_global { 'g' } else { '-' });
+                let at = FunctionId(at as u32);
+                text.push(match known.is_global(&module, at, address) {
+                    true => 'g',
+                    false if known.is_shared(&module, at, address) => 's',
+                    false => '-',
+                });
             }
         }
         text
@@ -254,7 +271,7 @@ mod tests {
                 "gg",
             ),
             ("static x: [u32; 4] = [0, 0, 0, 0]; kernel k() { x[thread_idx.x] = 1; }", "g"),
-            ("kernel k() { shared x: [u32; 4]; x[thread_idx.x] = 1; atomic_add(&x[0], 1); }", "--"),
+            ("kernel k() { shared x: [u32; 4]; x[thread_idx.x] = 1; atomic_add(&x[0], 1); }", "ss"),
             ("kernel k() { let p = malloc(4) as *mut u32; *p = 1; }", "g"),
             // Numbers and what memory holds.
             ("kernel k(p: u64) { *(p as *mut u32) = 1; }", "-"),
@@ -300,7 +317,7 @@ mod tests {
             targets(&format!("{kernel} fn f(q: *mut u32) -> *mut u32 {{ return q + 1; }}"))
         };
         assert_eq!(with("*f(p) = 1;"), "g");
-        assert_eq!(with("*f(&x[0]) = 1;"), "-");
+        assert_eq!(with("*f(&x[0]) = 1;"), "s");
         assert_eq!(with("*f(&x[0]) = 1; *f(p) = 1;"), "--");
         assert_eq!(with("*f(f(p)) = 1;"), "g");
     }

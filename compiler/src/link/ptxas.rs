@@ -83,9 +83,9 @@ const ADDED: &str = "__gridlet_";
 fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
     let io = |source| Error::Io { path: ptxas.to_path_buf(), source };
     let mut command = Command::new(ptxas);
-    // Recursive functions are no mistake: the runtime sizes the stack. A thread for each processor assembles functions. The code is the
-    // same with two or more; with one, registers can differ. The cubin holds the options, so they name no number of threads.
-    command.args(arguments).args(["--suppress-stack-size-warning", "--split-compile=0"]);
+    // Recursive functions are no mistake: the runtime sizes the stack. Several threads (`--split-compile`) would assemble other code:
+    // two kernels of the quadtree take 82 registers with them and 60 without.
+    command.args(arguments).arg("--suppress-stack-size-warning");
     // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build. The output is
     // not called `/dev/stdout`, because root could replace that. ptxas of CUDA 12.8, 13.0 and 13.5 writes in place, and leaves
     // the file when a signal ends it.

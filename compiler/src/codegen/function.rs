@@ -266,6 +266,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) argument_copies: RefCell<HashMap<(&'static str, u64, u32), PointerValue<'ctx>>>,
     /// How often each instruction is used, indexed by `ir::InstId`; computed on first use.
     uses: OnceCell<Vec<u32>>,
+    /// Whether two `bf16` are a word in memory; computed on first use.
+    pub(super) has_words: OnceCell<bool>,
     /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
     /// Whether the instructions get no position, so that a debugger stops at a function once its parameters are in place.
@@ -302,6 +304,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             flags: Vec::new(),
             argument_copies: RefCell::default(),
             uses: OnceCell::new(),
+            has_words: OnceCell::new(),
             loops: LoopNodes::default(),
             in_prologue: Cell::new(false),
             scopes: None,

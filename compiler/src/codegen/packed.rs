@@ -69,10 +69,28 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(self.build().build_bit_cast(int(word)?, self.cx.value_type(ty)?, "")?))
     }
 
-    /// Whether GPUs read and write a value as a word: two `bf16`. To make an `f32` of one is a shift or a mask of the word, and more
-    /// of a vector.
+    /// Whether GPUs read and write a value as a word: two `bf16` in functions that do not compute with `bf16`. To make an `f32` of one is
+    /// a shift or a mask of the word, and more of a vector; but libNVVM does not see that the two parts of a word are the operand of a
+    /// packed operation.
     pub(super) fn is_word(&self, ty: &Type) -> bool {
-        *ty == Type::Vector(Scalar::Bf16, 2) && self.cx.cpu().is_none()
+        *ty == Type::Vector(Scalar::Bf16, 2)
+            && self.cx.cpu().is_none()
+            && *self.has_words.get_or_init(|| !self.computes_with_bf16())
+    }
+
+    fn computes_with_bf16(&self) -> bool {
+        let is_bf16 = |operand: &Operand| {
+            matches!(
+                self.type_of(operand),
+                Type::Scalar(Scalar::Bf16) | Type::Vector(Scalar::Bf16, _)
+            )
+        };
+        self.function.instructions.iter().any(|inst| match &inst.kind {
+            InstKind::Unary(_, value) => is_bf16(value),
+            InstKind::Binary(_, left, _) => is_bf16(left),
+            InstKind::Builtin { arguments, .. } => arguments.iter().any(is_bf16),
+            _ => false,
+        })
     }
 
     /// A load of one of two `bf16` in a local variable, from the word that both are; `None` for other loads.

@@ -934,6 +934,28 @@ fn pairs_of_bf16_become_f32_from_their_word() {
     }
 }
 
+/// As a vector, which is the operand as it is.
+#[test]
+fn pairs_of_bf16_that_are_computed_with_stay_pairs() {
+    let source = "
+        #[noalias]
+        kernel k(from: *const bf16x2, to: *mut bf16x2) {
+            let mut all = [bf16x2(0.0, 0.0); 4];
+            for i in 0u32..4 { all[i] = from[i]; }
+            let mut most = all[0];
+            for i in 1u32..4 { most = bf16x2(max(most.x, all[i].x), max(most.y, all[i].y)); }
+            to[thread_idx.x] = most;
+        }";
+    let test = "pairs_of_bf16_that_are_computed_with_stay_pairs";
+    let Some(both) = kernels(test, source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        assert_eq!(count(ptx, "max.bf16x2"), 3, "{backend:?}\n{ptx}");
+        let apart = ["shr", "shl", "and.b32", "or.b32", "prmt"].map(|it| count(ptx, it));
+        assert_eq!(apart, [0; 5], "{backend:?}\n{ptx}");
+    }
+}
+
 /// The counter of a loop over signed numbers does not wrap around, as in C++: libNVVM makes pointers of the addresses, and ptxas
 /// unrolls a loop with those.
 #[test]

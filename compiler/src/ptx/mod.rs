@@ -2,6 +2,7 @@
 
 #[cfg(feature = "llvm")]
 mod byte_products;
+#[cfg(feature = "llvm")]
 pub(crate) mod check_sums;
 #[cfg(feature = "llvm")]
 mod contraction;
@@ -38,6 +39,7 @@ mod reader;
 mod reductions;
 #[cfg(feature = "llvm")]
 mod reflect;
+#[cfg(feature = "llvm")]
 mod remainders;
 mod shared_atomics;
 #[cfg(feature = "llvm")]

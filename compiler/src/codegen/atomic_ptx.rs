@@ -29,10 +29,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// The same operation of the device's scope where the memory is shared: no other block reaches it, and what LLVM can express
     /// keeps the address space.
     pub(super) fn in_known_scope(&self, builtin: Builtin, arguments: &[Operand]) -> Builtin {
-        let is_shared = || self.cx.cpu().is_none() && self.cx.is_shared(self.id, &arguments[0]);
+        let is_shared =
+            |scope| self.needs_assembly(scope) && self.cx.is_shared(self.id, &arguments[0]);
         match builtin {
-            Builtin::Atomic(op, _) if is_shared() => Builtin::Atomic(op, Scope::Device),
-            Builtin::AtomicCas(_) if is_shared() => Builtin::AtomicCas(Scope::Device),
+            Builtin::Atomic(op, scope) if is_shared(scope) => Builtin::Atomic(op, Scope::Device),
+            Builtin::AtomicCas(scope) if is_shared(scope) => Builtin::AtomicCas(Scope::Device),
             other => other,
         }
     }

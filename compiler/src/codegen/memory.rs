@@ -78,20 +78,20 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let address = self.offset(base, offset, "")?;
         let (is_bool, is_word) = (*ty == Type::BOOL, self.is_word(ty));
-        let memory = match whole {
-            _ if is_bool => self.cx.int_type(8).into(),
-            _ if is_word => self.cx.int_type(32).into(),
-            whole => whole,
+        let memory = match (is_bool, is_word) {
+            (true, _) => self.cx.int_type(8).into(),
+            (_, true) => self.cx.int_type(32).into(),
+            _ => whole,
         };
         let loaded = if is_bool || is_word { "" } else { name };
         let value = self.build().build_load(memory, address, loaded)?;
         if let Some(load) = value.as_instruction_value() {
             set_alignment(load, self.cx.alignment(ty))?;
         }
-        Ok(match value {
-            value if is_bool => self.byte_to_bool(int(value)?, name)?.into(),
-            value if is_word => self.build().build_bit_cast(value, whole, name)?,
-            value => value,
+        Ok(match (is_bool, is_word) {
+            (true, _) => self.byte_to_bool(int(value)?, name)?.into(),
+            (_, true) => self.build().build_bit_cast(value, whole, name)?,
+            _ => value,
         })
     }
 

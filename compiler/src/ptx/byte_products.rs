@@ -15,33 +15,27 @@ use inkwell::values::{
     InstructionOpcode, InstructionValue, IntValue,
 };
 
-use super::loops::{constant, instruction};
+use super::loops::{constant, instruction, instructions_of};
 use super::nvptx::refused;
 use crate::error::{Error, Result};
 
 /// Writes `dp4a` where a sum has all four products of two words' bytes.
 pub(super) fn join(module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
     for function in module.get_functions() {
-        if instructions(function).filter(|it| is_product(*it)).count() < 4 {
+        if instructions_of(function).filter(|it| is_product(*it)).count() < 4 {
             continue;
         }
         // LLVM loads the bytes of a vector one by one until its back end does this.
         function
             .run_passes("load-store-vectorizer", machine, PassBuilderOptions::create())
             .map_err(|message| refused("optimising", message.to_string()))?;
-        let sums = instructions(function).filter(|it| is_sum(*it) && !is_part(*it));
+        let sums = instructions_of(function).filter(|it| is_sum(*it) && !is_part(*it));
         for sum in sums.collect::<Vec<_>>() {
             join_one(module, sum)
                 .map_err(|error| Error::internal("ptx", format!("products of bytes: {error}")))?;
         }
     }
     Ok(())
-}
-
-fn instructions<'ctx>(
-    function: FunctionValue<'ctx>,
-) -> impl Iterator<Item = InstructionValue<'ctx>> {
-    function.get_basic_block_iter().flat_map(|block| block.get_instructions())
 }
 
 fn is_of_32_bits(instruction: InstructionValue<'_>) -> bool {

@@ -227,7 +227,7 @@ impl Known<'_, '_> {
 
 /// The local arrays in which a function stores anything but constants.
 fn variables(function: FunctionValue<'_>) -> BTreeSet<usize> {
-    let instructions = function.get_basic_block_iter().flat_map(|block| block.get_instructions());
+    let instructions = loops::instructions_of(function);
     let stores = instructions.filter(|one| one.get_opcode() == InstructionOpcode::Store);
     let arrays = stores.filter_map(|store| {
         let value = store.get_operand(0)?.value()?;

@@ -133,8 +133,14 @@ pub(super) fn address(block: BasicBlock<'_>) -> usize {
 pub(super) fn instructions<'ctx>(
     module: &Module<'ctx>,
 ) -> impl Iterator<Item = InstructionValue<'ctx>> {
-    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
-    blocks.flat_map(|block| block.get_instructions())
+    module.get_functions().flat_map(instructions_of)
+}
+
+/// The instructions of a function.
+pub(super) fn instructions_of<'ctx>(
+    function: FunctionValue<'ctx>,
+) -> impl Iterator<Item = InstructionValue<'ctx>> {
+    function.get_basic_block_iter().flat_map(|block| block.get_instructions())
 }
 
 /// The blocks of a function, by number, with the jumps between them.

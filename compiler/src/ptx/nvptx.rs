@@ -259,7 +259,6 @@ const MAX_NEW_POINTERS: usize = 2;
 
 /// Values of 64 bits that the loops of a function carry from round to round, and others that depend on the way to a block.
 fn carried_pointers(function: FunctionValue<'_>) -> usize {
-    let instructions = function.get_basic_block_iter().flat_map(|block| block.get_instructions());
     let is_pointer = |instruction: &InstructionValue<'_>| {
         instruction.get_opcode() == InstructionOpcode::Phi
             && match instruction.get_type() {
@@ -268,7 +267,7 @@ fn carried_pointers(function: FunctionValue<'_>) -> usize {
                 _ => false,
             }
     };
-    instructions.filter(is_pointer).count()
+    loops::instructions_of(function).filter(is_pointer).count()
 }
 
 pub(super) fn refused(operation: &str, log: String) -> Error {

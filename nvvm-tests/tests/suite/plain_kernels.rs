@@ -16,7 +16,7 @@ pub(super) fn kernels(
     kernels_with(test, source, |backend| BuildOptions::default().with_backend(backend))
 }
 
-fn kernels_with(
+pub(super) fn kernels_with(
     test: &str,
     source: &str,
     options: impl Fn(Backend) -> BuildOptions,
@@ -46,7 +46,7 @@ pub(super) fn count(ptx: &str, word: &str) -> usize {
 }
 
 /// The instruction with which a division begins that is written out.
-const RECIPROCAL: &str = "cvt.rp.f32.u";
+pub(super) const RECIPROCAL: &str = "cvt.rp.f32.u";
 
 /// Where a `bool` is a byte, libNVVM joins branches once more, with a convergence barrier, and converts it in registers of 16 bits.
 #[test]
@@ -195,70 +195,6 @@ fn copies_of_vectors_do_not_count_for_each_lane() {
     }
 }
 
-/// ptxas unrolls such a loop better: the remainder of libNVVM's runs one iteration after another.
-#[test]
-fn loops_over_rows_of_a_sparse_matrix_are_left_to_ptxas() {
-    let source = "
-        kernel rows(out: *mut f32, x: *const f32, offsets: *const u32) {
-            let first = offsets[block_idx.x];
-            let end = offsets[block_idx.x + 1];
-            let mut sum = 0.0f32;
-            for i in (first + thread_idx.x..end).step(32) { sum += x[i]; }
-            out[thread_idx.x] = sum;
-        }
-        kernel asked(out: *mut f32, x: *const f32, offsets: *const u32) {
-            let mut sum = 0.0f32;
-            #[unroll(2)]
-            for i in (offsets[0]..offsets[1]).step(32) { sum += x[i]; }
-            out[thread_idx.x] = sum;
-        }";
-    let test = "loops_over_rows_of_a_sparse_matrix_are_left_to_ptxas";
-    let Some([(_, by_libnvvm), _]) = kernels(test, source) else { return };
-    let loads = ["rows", "asked"].map(|kernel| count(&by_libnvvm[kernel], "ld.global.f32"));
-    assert_eq!(loads, [1, 3], "{}\n{}", by_libnvvm["rows"], by_libnvvm["asked"]);
-}
-
-#[test]
-fn llvm_unrolls_loops_as_far_as_libnvvm() {
-    let source = "
-        kernel far(out: *mut f32, x: *const f32) {
-            let mut sum = 0.0f32;
-            for j in 0u32..256 {
-                let a = x[j] - sum;
-                let b = x[j + 256] - a * sum;
-                let c = x[j + 512] - a * b;
-                sum += rsqrt(a * a + b * b + c * c + 0.01);
-            }
-            out[0] = sum;
-        }
-        kernel asked(out: *mut f32, x: *const f32) {
-            let mut sum = 0.0f32;
-            #[unroll(2)]
-            for j in 0u32..256 { sum += rsqrt(x[j] - sum); }
-            out[0] = sum;
-        }
-        kernel divided(out: *mut i64, x: *const i64) {
-            let mut sum = 1i64;
-            for j in 0u32..256 { sum = (sum ^ x[j]) / x[j + 256]; }
-            out[0] = sum;
-        }
-        // The counter could wrap around before it passes the end.
-        kernel endless(out: *mut f32, x: *const f32, n: u32) {
-            let mut sum = 0.0f32;
-            let mut j = thread_idx.x;
-            while j < n { sum += rsqrt(x[j]); j += 32; }
-            out[0] = sum;
-        }";
-    let Some([_, (_, by_llvm)]) = kernels("llvm_unrolls_loops_as_far_as_libnvvm", source) else {
-        return;
-    };
-    let roots = ["far", "asked"].map(|kernel| count(&by_llvm[kernel], "rsqrt"));
-    assert_eq!(roots, [8, 2], "{}\n{}", by_llvm["far"], by_llvm["asked"]);
-    assert_eq!(count(&by_llvm["endless"], "rsqrt"), 1, "{}", by_llvm["endless"]);
-    // A division of 64 bits is long, and LLVM itself unrolls by four.
-    assert!(count(&by_llvm["divided"], RECIPROCAL) <= 4, "{}", by_llvm["divided"]);
-}
-
 /// Two accesses of 32 bits at a distance of 64 conflict in shared memory.
 #[test]
 fn llvm_merges_accesses_of_neighbours_in_shared_memory() {
@@ -278,77 +214,6 @@ fn llvm_merges_accesses_of_neighbours_in_shared_memory() {
     let Some([_, (_, by_llvm)]) = kernels(test, source) else { return };
     let merged = ["ld.shared.v2", "st.shared.v2"].map(|word| count(&by_llvm["pairs"], word));
     assert_eq!(merged, [1, 1], "{}", by_llvm["pairs"]);
-}
-
-#[test]
-fn loops_with_a_constant_step_are_unrolled() {
-    let source = "
-        kernel unsigned(out: *mut f32, x: *const f32, n: u32) {
-            let mut sum = 0.0f32;
-            for i in (thread_idx.x..n).step(256) { sum += x[i]; }
-            out[0] = sum;
-        }
-        kernel odd(out: *mut f32, x: *const f32, n: u32) {
-            let mut sum = 0.0f32;
-            for i in (thread_idx.x..n).step(3) { sum += x[i]; }
-            out[0] = sum;
-        }
-        kernel signed(out: *mut f32, x: *const f32, n: i32) {
-            let mut sum = 0.0f32;
-            for i in (0..n).step(96) { sum += x[i]; }
-            out[0] = sum;
-        }
-        kernel wide(out: *mut f32, x: *const f32, n: u64) {
-            let mut sum = 0.0f32;
-            for i in (0..n).step(96) { sum += x[i]; }
-            out[0] = sum;
-        }
-        // The comparison is of another number than the counter.
-        kernel strides(out: *mut f32, x: *const f32, n: u64) {
-            let step = (grid_dim.x * block_dim.x) as u64;
-            let mut sum = 0.0f32;
-            let mut i = thread_idx.x as u64;
-            while i + 1 < n { sum += x[i + 1]; i += step; }
-            out[0] = sum;
-        }
-    ";
-    let Some(ways) = kernels("loops_with_a_constant_step_are_unrolled", source) else { return };
-    for (backend, kernels) in ways {
-        assert_eq!(kernels.len(), 5);
-        for (name, ptx) in kernels {
-            if name == "strides" {
-                let loads = count(&ptx, "ld.global");
-                assert!(backend == Backend::LibNvvm || loads == 1, "{ptx}");
-                continue;
-            }
-            assert!(count(&ptx, "ld.global") >= 5, "{backend:?}, {name}:\n{ptx}");
-        }
-    }
-}
-
-#[test]
-fn loops_with_divisions_are_unrolled() {
-    let kernel = |ty: &str| {
-        format!(
-            "kernel k_{ty}(out: *mut {ty}, x: *const {ty}, d: *const {ty}, n: u32) {{
-                let mut sum: {ty} = 0;
-                for i in 0..n {{ sum += x[i] / d[i]; }}
-                out[0] = sum;
-            }}\n"
-        )
-    };
-    let source = ["u32", "i32", "u64"].map(kernel).concat();
-    let Some(ways) = kernels("loops_with_divisions_are_unrolled", &source) else { return };
-    for (backend, kernels) in ways {
-        for (name, ptx) in kernels {
-            let divisions = count(&ptx, RECIPROCAL);
-            assert!(
-                divisions >= 3 || backend == Backend::Nvptx && divisions >= 2,
-                "{backend:?}, {name}:\n{ptx}"
-            );
-            assert!(count(&ptx, "trap;") >= 2, "{backend:?}, {name}:\n{ptx}");
-        }
-    }
 }
 
 #[test]
@@ -550,104 +415,6 @@ fn libnvvm_addresses_shared_memory_by_32_bits() {
     }
 }
 
-/// Counts of instructions in kernels for an architecture, through both back ends.
-fn instructions(test: &str, source: &str, arch: &str, kernel: &str, expected: &[(&str, usize)]) {
-    let options = |backend| BuildOptions::for_arch(arch.parse().unwrap()).with_backend(backend);
-    let Some(ways) = kernels_with(test, source, options) else { return };
-    for (backend, kernels) in ways {
-        let ptx = &kernels[kernel];
-        for (word, times) in expected {
-            assert_eq!(count(ptx, word), *times, "{word}, {arch}, {backend:?}:\n{ptx}");
-        }
-    }
-}
-
-const NARROW: &str = "
-    kernel one(x: *const f32, wide: *const f64, out: *mut bf16) {
-        out[0] = x[0] as bf16;
-        out[1] = wide[0] as bf16;
-        out[2] = out[3] + out[4];
-        out[5] = fma(out[6], out[7], out[8]);
-    }
-    kernel converted(x: *const f32x2, half: *mut f16x2, brain: *mut bf16x2) {
-        half[0] = f16x2(x[0].x as f16, x[0].y as f16);
-        brain[0] = bf16x2(x[0].x as bf16, x[0].y as bf16);
-    }
-    kernel halves(p: *mut f16x2) {
-        let a = p[1];
-        let b = p[2];
-        p[0] = f16x2(fma(a.x, b.x, a.x) - a.x * b.x + b.x, fma(a.y, b.y, a.y) - a.y * b.y + b.y);
-    }
-    kernel brains(p: *mut bf16x2) {
-        let a = p[1];
-        let b = p[2];
-        p[0] = bf16x2(fma(a.x, b.x, a.x) - a.x * b.x + b.x, fma(a.y, b.y, a.y) - a.y * b.y + b.y);
-    }
-    kernel different(p: *mut f16x2) {
-        let a = p[1];
-        p[0] = f16x2(a.x + a.y, a.x - a.y);
-    }
-    kernel limits(p: *mut f16x2, q: *mut bf16x2) {
-        let a = p[1];
-        let b = p[2];
-        p[0] = f16x2(min(abs(a.x), -b.x), min(abs(a.y), -b.y));
-        q[0] = bf16x2(max(q[1].x, q[2].x), max(q[1].y, q[2].y));
-    }
-    kernel integers(x: *const f32, bytes: *mut u8, shorts: *mut i16) {
-        bytes[0] = x[0] as u8;
-        shorts[0] = x[1] as i16;
-    }
-    kernel quotients(p: *mut f16, q: *mut i16) {
-        p[0] = p[1] / p[2];
-        p[3] = p[4] / 8.0;
-        let divisor = q[2];
-        q[0] = q[1] / divisor ^ q[1] % divisor;
-    }
-";
-
-#[test]
-fn narrow_numbers_have_instructions_of_their_own() {
-    let test = "narrow_numbers_have_instructions_of_their_own";
-    let limits = [("min.f16x2", 1), ("max.bf16x2", 1), ("and.b32", 1), ("xor.b32", 1)];
-    instructions(test, NARROW, "sm_90", "limits", &limits);
-    let casts = [("cvt.rzi.u8.f32", 1), ("cvt.rzi.s16.f32", 1), ("min.", 0), ("max.", 0)];
-    instructions(test, NARROW, "sm_90", "integers", &casts);
-    // One product for each quotient of f16, and one test of the divisor.
-    let quotients = [("mul.rn.f32", 2), ("trap;", 1), ("div.", 0), ("rem.", 0)];
-    instructions(test, NARROW, "sm_90", "quotients", &quotients);
-}
-
-#[test]
-fn bf16_is_rounded_by_the_gpu_from_sm_80_on() {
-    let test = "bf16_is_rounded_by_the_gpu_from_sm_80_on";
-    for arch in ["sm_80", "sm_90", "sm_100"] {
-        let expected = [("cvt.rn.bf16.f32", 2), ("fma.rn.bf16 ", 2)];
-        instructions(test, NARROW, arch, "one", &expected);
-        let expected = [("cvt.rn.f16x2.f32", 1), ("cvt.rn.bf16x2.f32", 1)];
-        instructions(test, NARROW, arch, "converted", &expected);
-    }
-    instructions(test, NARROW, "sm_75", "one", &[("cvt.rn.bf16", 0), ("fma.rn.bf16", 0)]);
-    instructions(test, NARROW, "sm_75", "converted", &[("cvt.rn.f16.f32", 2)]);
-}
-
-#[test]
-fn pairs_of_narrow_floats_are_computed_at_once() {
-    let test = "pairs_of_narrow_floats_are_computed_at_once";
-    let halves = [
-        ("fma.rn.f16x2", 1),
-        ("sub.rn.f16x2", 1),
-        ("mul.rn.f16x2", 1),
-        ("add.rn.f16x2", 1),
-        ("fma.rn.f16 ", 0),
-        ("mul.rn.f32", 0),
-    ];
-    instructions(test, NARROW, "sm_90", "halves", &halves);
-    let brains = [("fma.rn.bf16x2", 4), ("fma.rn.bf16 ", 0)];
-    instructions(test, NARROW, "sm_90", "brains", &brains);
-    // Two different operations stay apart.
-    instructions(test, NARROW, "sm_90", "different", &[("add.rn.f16x2", 0), ("sub.rn.f16x2", 0)]);
-}
-
 const FAST: &str = "
     kernel k(p: *mut f32, d: *mut f64) {
         p[0] = p[1] / p[2];
@@ -783,42 +550,6 @@ fn nan_is_no_number_where_constants_produce_it() {
     }
 }
 
-/// ptxas takes a 16-bit `min` and a test for equality for one instruction, and reads its result from the wrong half.
-#[test]
-fn extremes_of_16_bits_are_not_tested_for_equality() {
-    let source = "kernel extremes(out: *mut u32, x: *const u16) {
-        let i = thread_idx.x;
-        let most = clamp(x[i], 3, 8) % 16;
-        out[i] = if most == 0 { 7 } else if most == 2 { 62534 } else if most == 4 { i } else if most == 6 { 3 }
-            else if most == 8 { 21535 } else if most == 10 { 14 } else if most == 12 { 15 } else { 2 };
-    }";
-    let Some(kernels) = kernels("extremes", source) else { return };
-    let [(_, ptx), _] = kernels;
-    let ptx = &ptx["extremes"];
-    // LLVM's own back end tests the operands instead.
-    assert_eq!(count(ptx, "min.u16"), 1, "{ptx}");
-    assert_eq!(count(ptx, "setp.eq"), 0, "{ptx}");
-    assert!(count(ptx, "not.pred") > 3, "{ptx}");
-}
-
-/// libNVVM makes a vector of eight halves of these stores, which its back end lacks.
-#[test]
-fn eight_halves_in_a_row_are_stored() {
-    let source = "
-        struct Wide { bits: u64x2, halves: [f16; 8] }
-        static wide: Wide = Wide { bits: u64x2(0, 0), halves: [0.0; 8] };
-        kernel k(x: *const f32) {
-            let first = (x[0] * 2.0) as f16;
-            let second = (x[1] + 3.0) as f16;
-            #[unroll] for i in 0..4 { wide.halves[2 * i] = first; wide.halves[2 * i + 1] = second; }
-        }";
-    let Some(both) = kernels("eight_halves_in_a_row_are_stored", source) else { return };
-    for (backend, kernels) in both {
-        let ptx = &kernels["k"];
-        assert_eq!(count(ptx, "st.global."), 1, "{backend:?}\n{ptx}");
-    }
-}
-
 /// libNVVM keeps the order of the IR, and ptxas schedules loads worse around an address that only the store needs.
 #[test]
 fn places_are_computed_after_values() {
@@ -842,23 +573,6 @@ fn tests_of_divisors_share_a_trap() {
     for (backend, kernels) in both {
         let ptx = &kernels["k"];
         assert_eq!(count(ptx, "trap;"), 1, "{backend:?}\n{ptx}");
-    }
-}
-
-/// LLVM takes `(n as f16) as f32` for `n as f32` if `n` has few significant bits, though 65,520 and more are infinities.
-#[test]
-fn integers_too_great_for_halves_become_infinite() {
-    let source = "
-        kernel unsigned(n: u32, out: *mut f32) { out[0] = (n << 28) as f16 as f32; }
-        kernel signed(n: i64, out: *mut f32) { out[0] = (n << 60) as f16 as f32; }";
-    let Some(both) = kernels("integers_too_great_for_halves_become_infinite", source) else {
-        return;
-    };
-    for (backend, kernels) in both {
-        for (name, limits) in [("unsigned", 1), ("signed", 2)] {
-            let ptx = &kernels[name];
-            assert_eq!(count(ptx, "selp."), limits, "{backend:?}\n{ptx}");
-        }
     }
 }
 
@@ -909,67 +623,4 @@ fn atomics_of_a_block_are_those_of_shared_memory() {
         assert_eq!(found, [1, 1], "{backend:?}\n{ptx}");
         assert!(ptx.contains("shared.cas.b32"), "{backend:?}\n{ptx}");
     }
-}
-
-/// A shift and a mask of the word that was loaded, without parts of 16 bits.
-#[test]
-fn pairs_of_bf16_become_f32_from_their_word() {
-    let source = "
-        #[noalias]
-        kernel k(n: u32, from: *const bf16x2, to: *mut f32) {
-            let mut sum: f32 = 0.0;
-            for i in 0..n {
-                let pair = from[i];
-                sum += pair.x as f32 * pair.y as f32;
-            }
-            to[thread_idx.x] = sum;
-        }";
-    let test = "pairs_of_bf16_become_f32_from_their_word";
-    let Some(both) = kernels(test, source) else { return };
-    for (backend, kernels) in both {
-        let ptx = &kernels["k"];
-        let masks = ptx.lines().filter(|line| line.contains("-65536")).count();
-        assert!(masks > 0 && count(ptx, "shl.b32") >= masks, "{backend:?}\n{ptx}");
-        assert!(!ptx.contains("b16"), "{backend:?}\n{ptx}");
-    }
-}
-
-/// As a vector, which is the operand as it is.
-#[test]
-fn pairs_of_bf16_that_are_computed_with_stay_pairs() {
-    let source = "
-        #[noalias]
-        kernel k(from: *const bf16x2, to: *mut bf16x2) {
-            let mut all = [bf16x2(0.0, 0.0); 4];
-            for i in 0u32..4 { all[i] = from[i]; }
-            let mut most = all[0];
-            for i in 1u32..4 { most = bf16x2(max(most.x, all[i].x), max(most.y, all[i].y)); }
-            to[thread_idx.x] = most;
-        }";
-    let test = "pairs_of_bf16_that_are_computed_with_stay_pairs";
-    let Some(both) = kernels(test, source) else { return };
-    for (backend, kernels) in both {
-        let ptx = &kernels["k"];
-        assert_eq!(count(ptx, "max.bf16x2"), 3, "{backend:?}\n{ptx}");
-        let apart = ["shr", "shl", "and.b32", "or.b32", "prmt"].map(|it| count(ptx, it));
-        assert_eq!(apart, [0; 5], "{backend:?}\n{ptx}");
-    }
-}
-
-/// The counter of a loop over signed numbers does not wrap around, as in C++: libNVVM makes pointers of the addresses, and ptxas
-/// unrolls a loop with those.
-#[test]
-fn counters_of_signed_loops_do_not_wrap() {
-    let source = "
-        #[noalias]
-        kernel k(n: i32, distance: i32, starts: *const i32, to: *mut u8) {
-            let start = starts[thread_idx.x];
-            for i in 0..n { to[start + i] = to[start + i - distance]; }
-        }";
-    let Some(both) = kernels("counters_of_signed_loops_do_not_wrap", source) else { return };
-    let [(_, by_libnvvm), _] = both;
-    let ptx = &by_libnvvm["k"];
-    let mut loops = ptx.split("$L__").filter(|block| block.contains("st.global.u8")).peekable();
-    assert!(loops.peek().is_some(), "{ptx}");
-    assert!(loops.all(|block| count(block, "cvt.s64.s32") == 0), "{ptx}");
 }

@@ -1,6 +1,8 @@
-//! The PTX of loops that both back ends unroll, as nvcc unrolls those of C++.
+//! The PTX of loops that both back ends unroll, as nvcc unrolls those of C++, or leave to ptxas.
 
-use crate::plain_kernels::{count, kernels};
+use gridlet::compile::Backend;
+
+use crate::plain_kernels::{RECIPROCAL, count, kernels};
 
 /// The steps of an index have the array's types: of a step of 65 × 4 bytes, libNVVM would take the product for work.
 #[test]
@@ -109,4 +111,157 @@ fn absolute_differences_of_bytes_need_no_care() {
         let ptx = &kernels["k"];
         assert_eq!(count(ptx, "neg.s32"), 1, "{backend:?}\n{ptx}");
     }
+}
+
+/// ptxas unrolls such a loop better: the remainder of libNVVM's runs one iteration after another.
+#[test]
+fn loops_over_rows_of_a_sparse_matrix_are_left_to_ptxas() {
+    let source = "
+        kernel rows(out: *mut f32, x: *const f32, offsets: *const u32) {
+            let first = offsets[block_idx.x];
+            let end = offsets[block_idx.x + 1];
+            let mut sum = 0.0f32;
+            for i in (first + thread_idx.x..end).step(32) { sum += x[i]; }
+            out[thread_idx.x] = sum;
+        }
+        kernel asked(out: *mut f32, x: *const f32, offsets: *const u32) {
+            let mut sum = 0.0f32;
+            #[unroll(2)]
+            for i in (offsets[0]..offsets[1]).step(32) { sum += x[i]; }
+            out[thread_idx.x] = sum;
+        }";
+    let test = "loops_over_rows_of_a_sparse_matrix_are_left_to_ptxas";
+    let Some([(_, by_libnvvm), _]) = kernels(test, source) else { return };
+    let loads = ["rows", "asked"].map(|kernel| count(&by_libnvvm[kernel], "ld.global.f32"));
+    assert_eq!(loads, [1, 3], "{}\n{}", by_libnvvm["rows"], by_libnvvm["asked"]);
+}
+
+#[test]
+fn llvm_unrolls_loops_as_far_as_libnvvm() {
+    let source = "
+        kernel far(out: *mut f32, x: *const f32) {
+            let mut sum = 0.0f32;
+            for j in 0u32..256 {
+                let a = x[j] - sum;
+                let b = x[j + 256] - a * sum;
+                let c = x[j + 512] - a * b;
+                sum += rsqrt(a * a + b * b + c * c + 0.01);
+            }
+            out[0] = sum;
+        }
+        kernel asked(out: *mut f32, x: *const f32) {
+            let mut sum = 0.0f32;
+            #[unroll(2)]
+            for j in 0u32..256 { sum += rsqrt(x[j] - sum); }
+            out[0] = sum;
+        }
+        kernel divided(out: *mut i64, x: *const i64) {
+            let mut sum = 1i64;
+            for j in 0u32..256 { sum = (sum ^ x[j]) / x[j + 256]; }
+            out[0] = sum;
+        }
+        // The counter could wrap around before it passes the end.
+        kernel endless(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            let mut j = thread_idx.x;
+            while j < n { sum += rsqrt(x[j]); j += 32; }
+            out[0] = sum;
+        }";
+    let Some([_, (_, by_llvm)]) = kernels("llvm_unrolls_loops_as_far_as_libnvvm", source) else {
+        return;
+    };
+    let roots = ["far", "asked"].map(|kernel| count(&by_llvm[kernel], "rsqrt"));
+    assert_eq!(roots, [8, 2], "{}\n{}", by_llvm["far"], by_llvm["asked"]);
+    assert_eq!(count(&by_llvm["endless"], "rsqrt"), 1, "{}", by_llvm["endless"]);
+    // A division of 64 bits is long, and LLVM itself unrolls by four.
+    assert!(count(&by_llvm["divided"], RECIPROCAL) <= 4, "{}", by_llvm["divided"]);
+}
+
+#[test]
+fn loops_with_a_constant_step_are_unrolled() {
+    let source = "
+        kernel unsigned(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            for i in (thread_idx.x..n).step(256) { sum += x[i]; }
+            out[0] = sum;
+        }
+        kernel odd(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            for i in (thread_idx.x..n).step(3) { sum += x[i]; }
+            out[0] = sum;
+        }
+        kernel signed(out: *mut f32, x: *const f32, n: i32) {
+            let mut sum = 0.0f32;
+            for i in (0..n).step(96) { sum += x[i]; }
+            out[0] = sum;
+        }
+        kernel wide(out: *mut f32, x: *const f32, n: u64) {
+            let mut sum = 0.0f32;
+            for i in (0..n).step(96) { sum += x[i]; }
+            out[0] = sum;
+        }
+        // The comparison is of another number than the counter.
+        kernel strides(out: *mut f32, x: *const f32, n: u64) {
+            let step = (grid_dim.x * block_dim.x) as u64;
+            let mut sum = 0.0f32;
+            let mut i = thread_idx.x as u64;
+            while i + 1 < n { sum += x[i + 1]; i += step; }
+            out[0] = sum;
+        }
+    ";
+    let Some(ways) = kernels("loops_with_a_constant_step_are_unrolled", source) else { return };
+    for (backend, kernels) in ways {
+        assert_eq!(kernels.len(), 5);
+        for (name, ptx) in kernels {
+            if name == "strides" {
+                let loads = count(&ptx, "ld.global");
+                assert!(backend == Backend::LibNvvm || loads == 1, "{ptx}");
+                continue;
+            }
+            assert!(count(&ptx, "ld.global") >= 5, "{backend:?}, {name}:\n{ptx}");
+        }
+    }
+}
+
+#[test]
+fn loops_with_divisions_are_unrolled() {
+    let kernel = |ty: &str| {
+        format!(
+            "kernel k_{ty}(out: *mut {ty}, x: *const {ty}, d: *const {ty}, n: u32) {{
+                let mut sum: {ty} = 0;
+                for i in 0..n {{ sum += x[i] / d[i]; }}
+                out[0] = sum;
+            }}\n"
+        )
+    };
+    let source = ["u32", "i32", "u64"].map(kernel).concat();
+    let Some(ways) = kernels("loops_with_divisions_are_unrolled", &source) else { return };
+    for (backend, kernels) in ways {
+        for (name, ptx) in kernels {
+            let divisions = count(&ptx, RECIPROCAL);
+            assert!(
+                divisions >= 3 || backend == Backend::Nvptx && divisions >= 2,
+                "{backend:?}, {name}:\n{ptx}"
+            );
+            assert!(count(&ptx, "trap;") >= 2, "{backend:?}, {name}:\n{ptx}");
+        }
+    }
+}
+
+/// The counter of a loop over signed numbers does not wrap around, as in C++: libNVVM makes pointers of the addresses, and ptxas
+/// unrolls a loop with those.
+#[test]
+fn counters_of_signed_loops_do_not_wrap() {
+    let source = "
+        #[noalias]
+        kernel k(n: i32, distance: i32, starts: *const i32, to: *mut u8) {
+            let start = starts[thread_idx.x];
+            for i in 0..n { to[start + i] = to[start + i - distance]; }
+        }";
+    let Some(both) = kernels("counters_of_signed_loops_do_not_wrap", source) else { return };
+    let [(_, by_libnvvm), _] = both;
+    let ptx = &by_libnvvm["k"];
+    let mut loops = ptx.split("$L__").filter(|block| block.contains("st.global.u8")).peekable();
+    assert!(loops.peek().is_some(), "{ptx}");
+    assert!(loops.all(|block| count(block, "cvt.s64.s32") == 0), "{ptx}");
 }

@@ -168,7 +168,7 @@ impl FunctionBuilder<'_, '_> {
                 // A trip count would cost a division by an unknown step.
                 let kind = match stride {
                     Stride::Positive => InstKind::Advance,
-                    _ => |counter, step| InstKind::Binary(BinaryOp::Add, counter, step),
+                    _ => add,
                 };
                 self.advance(&counter, kind);
                 self.body.jump(inside);
@@ -200,7 +200,7 @@ impl FunctionBuilder<'_, '_> {
         // nvcc knows as much of `int` but not of `unsigned`. With both, libNVVM makes loops over short rows longer.
         let kind = match counter.scalar.is_signed() {
             true => InstKind::Advance,
-            false => |counter, step| InstKind::Binary(BinaryOp::Add, counter, step),
+            false => add,
         };
         self.advance(counter, kind);
         self.body.jump(head);
@@ -249,6 +249,11 @@ impl FunctionBuilder<'_, '_> {
     fn compare(&mut self, op: BinaryOp, left: Operand, right: Operand, span: Span) -> Operand {
         self.body.emit(InstKind::Binary(op, left, right), Type::BOOL, span)
     }
+}
+
+/// A sum that may wrap around.
+fn add(counter: Operand, step: Operand) -> InstKind {
+    InstKind::Binary(BinaryOp::Add, counter, step)
 }
 
 /// The counter of a `for` loop.

@@ -321,6 +321,11 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         self.cx.ir.operand_type(self.function, operand)
     }
 
+    /// How often the value of each instruction is used, indexed by `ir::InstId`.
+    pub(super) fn uses(&self) -> &[u32] {
+        self.uses.get_or_init(|| places::uses(self.function))
+    }
+
     fn block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
         self.blocks.get(id.index()).copied().ok_or_else(|| bug("a jump to a missing block"))
     }
@@ -418,10 +423,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         }
         let order = match self.cx.cpu() {
             Some(_) => Cow::Borrowed(&block.instructions),
-            None => {
-                let uses = self.uses.get_or_init(|| places::uses(function));
-                Cow::Owned(places::order(function, block, uses))
-            }
+            None => Cow::Owned(places::order(function, block, self.uses())),
         };
         for &inst in order.iter() {
             self.enter_instruction(inst);

@@ -49,6 +49,7 @@ mod narrow;
 mod narrow_division;
 mod operator;
 mod packed;
+mod pairs;
 mod places;
 mod printf;
 mod spaces;

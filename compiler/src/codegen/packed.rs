@@ -15,7 +15,7 @@ use super::instruction::pointee;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, MathOp};
-use gridlet_lang::ir::{BinaryOp, InstKind, Operand, UnaryOp};
+use gridlet_lang::ir::{BinaryOp, InstId, InstKind, Operand, UnaryOp};
 use gridlet_lang::types::{Scalar, Type};
 
 /// The bits of `bf16` constants.
@@ -53,8 +53,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// A vector of two `f16` or `bf16` whose parts are results of the same operation; `None` for other vectors.
+    /// `id`: the instruction that makes it.
     pub(super) fn packed(
         &self,
+        id: InstId,
         parts: &[Operand],
         ty: &Type,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
@@ -63,7 +65,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if !self.cx.has_packed_floats() {
             return Ok(None);
         }
-        let Some(word) = self.packed_operation(*scalar, low, high, MOST_LEVELS)? else {
+        let quiet = self.since_last_write(id);
+        let Some(word) = self.packed_operation(*scalar, low, high, quiet, MOST_LEVELS)? else {
             return Ok(None);
         };
         Ok(Some(self.build().build_bit_cast(int(word)?, self.cx.value_type(ty)?, "")?))
@@ -116,19 +119,25 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(self.build().build_int_truncate(shifted, half, name)?.into()))
     }
 
-    /// Two numbers as one word, computed together where that is possible.
+    /// Two numbers as one word, computed or loaded together where that is possible. `quiet` are the instructions since the last write.
     fn packed_word(
         &self,
         scalar: Scalar,
         low: &Operand,
         high: &Operand,
+        quiet: &[InstId],
         levels: u32,
     ) -> Result<BasicValueEnum<'ctx>> {
-        if let Some(word) = self.packed_operation(scalar, low, high, levels)? {
+        if let Some(word) = self.packed_operation(scalar, low, high, quiet, levels)? {
             return Ok(word);
         }
-        let pair =
-            self.aggregate(&[self.operand(low)?, self.operand(high)?], &Type::Vector(scalar, 2))?;
+        let pair = match self.loaded_pair(scalar, low, high, quiet)? {
+            Some(pair) => pair,
+            None => {
+                let parts = [self.operand(low)?, self.operand(high)?];
+                self.aggregate(&parts, &Type::Vector(scalar, 2))?
+            }
+        };
         Ok(self.build().build_bit_cast(pair, self.cx.int_type(32), "")?)
     }
 
@@ -138,6 +147,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
         low: &Operand,
         high: &Operand,
+        quiet: &[InstId],
         levels: u32,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
         let (Some(first), Some(second), Some(levels)) =
@@ -145,7 +155,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         else {
             return Ok(None);
         };
-        let word = |low: &Operand, high: &Operand| self.packed_word(scalar, low, high, levels);
+        let word =
+            |low: &Operand, high: &Operand| self.packed_word(scalar, low, high, quiet, levels);
         let suffix = if scalar == Scalar::F16 { "f16x2" } else { "bf16x2" };
         let (text, arguments) = match (first, second) {
             (InstKind::Cast(low), InstKind::Cast(high))

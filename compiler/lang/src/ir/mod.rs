@@ -544,6 +544,18 @@ macro_rules! visit_operands {
 }
 
 impl InstKind {
+    /// Whether it may write memory, or let other threads' writes be seen.
+    pub fn may_write(&self) -> bool {
+        match self {
+            InstKind::Builtin { builtin, .. } => !builtin.properties().effect.is_pure(),
+            InstKind::Store { .. }
+            | InstKind::Call { .. }
+            | InstKind::CallExtern { .. }
+            | InstKind::Launch(_) => true,
+            _ => false,
+        }
+    }
+
     /// Calls `visit` with each operand, in the order of the fields.
     pub fn for_each_operand(&self, mut visit: impl FnMut(&Operand)) {
         visit_operands!(self, visit, iter);

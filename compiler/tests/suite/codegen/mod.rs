@@ -6,6 +6,7 @@ mod builtins;
 mod ir;
 mod loops;
 mod narrow_division;
+mod pairs;
 mod resident;
 mod semantics;
 mod small_arrays;

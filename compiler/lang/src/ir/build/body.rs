@@ -345,13 +345,7 @@ fn may_change(kind: &InstKind, known: &Operand) -> bool {
     }
     match kind {
         InstKind::Store { pointer: slot @ Operand::Slot(_), .. } => slot == known,
-        // Through an address.
-        InstKind::Store { .. }
-        | InstKind::Call { .. }
-        | InstKind::CallExtern { .. }
-        | InstKind::Launch { .. } => true,
-        InstKind::Builtin { builtin, .. } => !builtin.properties().effect.is_pure(),
-        _ => false,
+        _ => kind.may_write(),
     }
 }
 

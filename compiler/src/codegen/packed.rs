@@ -245,7 +245,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
             arguments.iter().map(|&argument| argument.into()).collect();
         let call = self.build().build_indirect_call(ty, assembly, &arguments, "")?;
-        for name in ["nounwind", "memory"] {
+        for name in ["nounwind", "willreturn", "memory"] {
             let kind = Attribute::get_named_enum_kind_id(name);
             call.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
         }

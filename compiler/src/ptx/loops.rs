@@ -8,8 +8,8 @@ use inkwell::llvm_sys::core::{LLVMGetNSW, LLVMGetNUW};
 use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
-    AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
-    PhiValue,
+    AsValueRef, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionOpcode,
+    InstructionValue, PhiValue,
 };
 
 /// A loop with one jump back.
@@ -116,6 +116,11 @@ pub(super) fn constant(value: BasicValueEnum<'_>) -> Option<i64> {
         BasicValueEnum::IntValue(value) => value.get_sign_extended_constant(),
         _ => None,
     }
+}
+
+/// The function that an instruction calls.
+pub(super) fn callee(call: InstructionValue<'_>) -> Option<FunctionValue<'_>> {
+    CallSiteValue::try_from(call).ok()?.get_called_fn_value()
 }
 
 /// The targets of a block's terminator.

@@ -1,17 +1,23 @@
 //! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
 #[cfg(feature = "llvm")]
+mod barriers;
+#[cfg(feature = "llvm")]
 mod byte_products;
 #[cfg(feature = "llvm")]
 pub(crate) mod check_sums;
 #[cfg(feature = "llvm")]
 mod contraction;
 #[cfg(feature = "llvm")]
+mod counters;
+#[cfg(feature = "llvm")]
 pub(crate) mod culprits;
 mod differences;
 mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;
+#[cfg(feature = "llvm")]
+mod geometry;
 pub(crate) mod guard;
 mod half_selects;
 mod lane_reads;
@@ -41,6 +47,8 @@ mod reductions;
 mod reflect;
 #[cfg(feature = "llvm")]
 mod remainders;
+#[cfg(feature = "llvm")]
+mod selections;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;

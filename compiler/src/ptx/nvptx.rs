@@ -21,9 +21,9 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, byte_products, contraction, fast_math, latches, local_arrays, loops, minimum,
-    quotients, reflect, remainders, subprogram_types, trailing_zeros, unrolling, vector_loads,
-    workarounds,
+    Ptx, PtxOptions, barriers, byte_products, contraction, counters, fast_math, geometry, latches,
+    local_arrays, loops, minimum, quotients, reflect, remainders, selections, subprogram_types,
+    trailing_zeros, unrolling, vector_loads, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -52,7 +52,7 @@ pub fn compile(
 }
 
 /// As [`compile()`], in either process, and tells an end of LLVM from its other errors. It optimises only in a child: see
-/// `keep_addresses`.
+/// `set_options`.
 pub(crate) fn compile_in(
     process: Process,
     module: &Module<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn compile_in(
             fatal::install();
             warm_up();
             let work = || {
-                keep_addresses();
+                set_options();
                 Ok(PtxOutput { ptx: of_bitcode()?, log: String::new() })
             };
             Ok(guard::apart("LLVM", work)?.ptx)
@@ -80,12 +80,18 @@ pub(crate) fn compile_in(
     }
 }
 
-/// Keeps LLVM's back end from what [`reduce_strength`] does where it pays. The option is for all of LLVM in a process, so only a
-/// child may set it.
-fn keep_addresses() {
-    let words = [c"gridlet".as_ptr(), c"--disable-lsr".as_ptr()];
-    // SAFETY: two C strings, and an option that LLVM has. LLVM copies what it keeps.
-    unsafe { LLVMParseCommandLineOptions(2, words.as_ptr(), c"".as_ptr()) };
+/// Keeps LLVM from what [`reduce_strength`], [`unrolling`] or ptxas do better. The options are for all of LLVM in a process, so only a child
+/// may set them.
+fn set_options() {
+    let words = [
+        c"gridlet".as_ptr(),
+        c"--disable-lsr".as_ptr(),
+        c"--unroll-runtime=0".as_ptr(),
+        // Tables of jumps: a load and an indirect jump in turn, and no loop around them is unrolled. libNVVM writes none.
+        c"--min-jump-table-entries=4294967295".as_ptr(),
+    ];
+    // SAFETY: C strings, and options that LLVM has. LLVM copies what it keeps.
+    unsafe { LLVMParseCommandLineOptions(words.len() as i32, words.as_ptr(), c"".as_ptr()) };
 }
 
 /// The module as bitcode, and the bytes of libdevice if it uses them.
@@ -165,7 +171,7 @@ fn of_bitcode(
     }
     let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
     if options.opt_level > 0 {
-        ptx = contraction::relax(&ptx);
+        ptx = selections::join(contraction::relax(&ptx));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
@@ -194,8 +200,16 @@ fn optimise<'ctx>(
     }
     let run = |passes: &str| run(&module, machine, passes);
     run("default<O3>")?;
-    if unrolling::unroll_more(&module, context)? {
-        run("function(loop-unroll<O3>,instcombine<no-verify-fixpoint>,simplifycfg)")?;
+    counters::join(&module)?;
+    let loops = unrolling::unroll_more(&module, context)?;
+    if !loops.is_empty() {
+        let lifted = barriers::lift(&module, context, &loops);
+        run("function(loop-unroll<O3>)")?;
+        if let Some(lifted) = lifted {
+            lifted.restore(context);
+        }
+        // What copies share is found before what only one branch uses is moved there.
+        run("function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)")?;
         unrolling::forget(&module, context)?;
     }
     byte_products::join(&module, machine)?;
@@ -213,6 +227,7 @@ fn optimise<'ctx>(
     run("always-inline")?;
     reduce_strength(&module, machine)?;
     remainders::restore(&module)?;
+    geometry::order(&module);
     Ok(module)
 }
 

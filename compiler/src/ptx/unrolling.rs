@@ -3,10 +3,10 @@
 //! LLVM unrolls a loop with a known number of iterations up to 75 instructions there, libNVVM up to about 200. So after LLVM's own
 //! unrolling, such a loop gets the hint to be unrolled up to libNVVM's size, by a factor that leaves no remainder.
 //!
-//! Where only the run shows the number, as of a loop from `thread_idx.x` up to a size in steps of 256, LLVM does not unroll if it takes many
-//! instructions to compute. libNVVM unrolls four times, and such a loop gets that hint. But where a counter could wrap, no number is
-//! known, and LLVM would keep an exit in each copy: ptxas unrolls better then. ptxas unrolls it worse: LLVM's back end makes
-//! the counter start one step early, perhaps below zero, so ptxas runs the first round alone.
+//! Where only the run shows the number, as of a loop from `thread_idx.x` up to a size in steps of 256, LLVM itself does not unroll here
+//! (`nvptx.rs` sets its options): it would by 2 or by 8, and ptxas again. libNVVM unrolls four times, and such a loop gets that hint. But
+//! where a counter could wrap, no number is known, and LLVM would keep an exit in each copy: ptxas unrolls better then. It unrolls the others
+//! worse: LLVM's back end makes the counter start one step early, perhaps below zero, so ptxas runs the first round alone.
 //!
 //! Loops with a hint in the program stay as that hint says.
 
@@ -51,10 +51,13 @@ pub(super) fn mark_hints<'ctx>(module: &Module<'ctx>, context: &'ctx Context) ->
     Ok(())
 }
 
-/// Asks for loops to be unrolled further. Whether there are any.
-pub(super) fn unroll_more<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<bool> {
+/// Asks for loops to be unrolled further.
+pub(super) fn unroll_more<'ctx>(
+    module: &Module<'ctx>,
+    context: &'ctx Context,
+) -> Result<Vec<Loop<'ctx>>> {
     let kind = context.get_kind_id("llvm.loop");
-    let mut any = false;
+    let mut asked = vec![];
     for function in module.get_functions() {
         for found in loops::find(function).into_iter().filter(|found| found.is_innermost) {
             let Some(latch) = found.latch.get_terminator() else { continue };
@@ -67,10 +70,10 @@ pub(super) fn unroll_more<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -
             let Some(factor) = factor(&found).or_else(open) else { continue };
             let node = loop_node(context, &[hint(context, "count", Some(factor))]);
             set(latch, node, kind)?;
-            any = true;
+            asked.push(found);
         }
     }
-    Ok(any)
+    Ok(asked)
 }
 
 /// Asks for a loop to be unrolled fully, unless the program has a hint. Whether it was asked.
@@ -84,15 +87,23 @@ pub(super) fn ask_full<'ctx>(of: &Loop<'ctx>, context: &'ctx Context) -> Result<
     Ok(true)
 }
 
-/// Removes what LLVM notes of loops that it has unrolled as asked, so that ptxas may unroll them, too.
+/// Removes what LLVM notes of loops that it has unrolled as asked, so that ptxas may unroll them, too. The loops for the rounds that are left
+/// over keep it: they run at most three times, and ptxas unrolls loops by four.
 pub(super) fn forget<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
     let kind = context.get_kind_id("llvm.loop");
     for terminator in terminators(module) {
-        if terminator.get_metadata(kind).is_some_and(|node| !has(node, HAS_HINT)) {
+        let is_left = terminator.get_parent().is_some_and(is_left_over);
+        if !is_left && terminator.get_metadata(kind).is_some_and(|node| !has(node, HAS_HINT)) {
             set(terminator, loop_node(context, &[]), kind)?;
         }
     }
     Ok(())
+}
+
+/// Whether a block is of a loop for the rounds that are left over: LLVM ends the names of its blocks so.
+fn is_left_over(block: BasicBlock<'_>) -> bool {
+    let name = block.get_name().to_string_lossy();
+    name.split('.').any(|part| part.starts_with("epil") || part.starts_with("prol"))
 }
 
 fn terminators<'ctx>(module: &Module<'ctx>) -> impl Iterator<Item = InstructionValue<'ctx>> {

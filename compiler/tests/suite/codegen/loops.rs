@@ -131,3 +131,93 @@ fn unrolled_loops_are_combined_as_far_as_one_pass_gets() {
         }");
     assert!(text.contains(".entry depthwise"), "{text}");
 }
+
+/// Each round reads one of three rows that the others write, so it tests which by a remainder on one of two ways.
+fn with_barriers(step: &str) -> String {
+    ptx(&format!(
+        "const T: u32 = 256;
+        #[launch_bounds(T)]
+        #[noalias]
+        kernel k(n: u32, from: *const i32, to: *mut i32) {{
+            shared rows: [[i32; T]; 3];
+            let t = thread_idx.x;
+            rows[0][t] = from[t];
+            for k in 0..n {{
+                if t <= k && t > 0 {{ rows[k % 3][t] = rows[(k + 1) % 3][t - 1] + rows[(k + 2) % 3][t]; }}
+                {step}
+            }}
+            to[t] = rows[0][t];
+        }}"
+    ))
+}
+
+#[test]
+fn loops_with_barriers_are_unrolled() {
+    let text = with_barriers("sync_threads();");
+    // Four rounds, and the loop for those that are left over.
+    assert_eq!(text.matches("bar.sync").count(), 5, "{text}");
+    // The remainders in four rounds are of six numbers; three are in the other loop.
+    let remainders = text.matches("mul.hi.u32").count();
+    assert!((3..=9).contains(&remainders), "{remainders} remainders: {text}");
+    // Threads of a warp that take part in a vote may leave the loop at different times.
+    let text = with_barriers("if ballot(0xffff_ffff, t < k) == 0 { rows[1][t] = 0; }");
+    assert_eq!(text.matches("vote").count(), 1, "{text}");
+}
+
+/// ptxas would unroll a loop that runs at most three times.
+#[test]
+fn rounds_that_are_left_over_stay_a_loop() {
+    let text = ptx("
+        #[noalias]
+        kernel k(size: u32, from: *const f32, to: *mut f32) {
+            let mut sum: f32 = 0.0;
+            for k in (thread_idx.x..size).step(256) { sum += from[k]; }
+            to[thread_idx.x] = sum;
+        }");
+    // Four rounds at once, and one.
+    assert_eq!(text.matches("ld.global.nc").count(), 5, "{text}");
+    assert_eq!(text.matches("nounroll").count(), 1, "{text}");
+}
+
+/// LLVM would unroll this loop by eight first.
+#[test]
+fn loops_with_an_end_in_memory_are_unrolled_by_four() {
+    let text = ptx("
+        #[noalias]
+        kernel k(ends: *const u32, from: *const u32, to: *mut u32) {
+            let mut sum: u32 = 0;
+            let mut k = ends[thread_idx.x];
+            let end = ends[thread_idx.x + 1];
+            while k != end { sum = sum * 33 ^ from[k]; k += 1; }
+            to[thread_idx.x] = sum;
+        }");
+    assert_eq!(text.matches("mul.lo.s32").count() + text.matches("mad.lo").count(), 5, "{text}");
+}
+
+#[test]
+fn cases_are_compared_in_turn() {
+    let cases: Vec<String> = (0..12)
+        .map(|case| format!("if op == {case} {{ x = x * {} ^ from[{case}]; }}", 2 * case + 3))
+        .collect();
+    let text = ptx(&format!(
+        "kernel k(ops: *const u32, from: *const u32, to: *mut u32) {{
+            let op = ops[thread_idx.x];
+            let mut x = to[thread_idx.x];
+            {}
+            to[thread_idx.x] = x;
+        }}",
+        cases.join(" else ")
+    ));
+    assert!(text.contains("setp"), "{text}");
+    assert!(!text.contains("brx"), "{text}");
+}
+
+#[test]
+fn the_block_size_is_read_before_the_block() {
+    let text = ptx("kernel k(n: u32, to: *mut u32) {
+            let i = block_idx.x * block_dim.x + thread_idx.x;
+            if i < n { to[i] = block_idx.y + block_dim.y; }
+        }");
+    let place = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word}: {text}"));
+    assert!(place("%ntid.x") < place("%ctaid.x"), "{text}");
+}

@@ -21,7 +21,7 @@ use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug, places};
 use crate::error::Result;
 use gridlet_lang::ir::{
-    BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
+    Block, BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
 };
 use gridlet_lang::launch;
 use gridlet_lang::source::Span;
@@ -326,6 +326,25 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         self.uses.get_or_init(|| places::uses(self.function))
     }
 
+    /// Where a jump leads. On GPUs without optimisation, it does not end in a block that only jumps further: each block where lanes of a warp
+    /// wait for each other takes one of ptxas's 12 convergence barriers.
+    fn target(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
+        let mut to = id;
+        let is_plain = matches!(self.cx.target, Target::Nvptx(options) if !options.optimize);
+        // Empty blocks can lead in a circle.
+        for _ in self.function.blocks.iter().filter(|_| is_plain) {
+            match self.function.blocks.get(to.index()) {
+                Some(Block { instructions, terminator: Terminator::Jump(next), .. })
+                    if instructions.is_empty() =>
+                {
+                    to = *next;
+                }
+                _ => break,
+            }
+        }
+        self.block(to)
+    }
+
     fn block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
         self.blocks.get(id.index()).copied().ok_or_else(|| bug("a jump to a missing block"))
     }
@@ -434,12 +453,12 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         self.enter_end(block);
         match &block.terminator {
             Terminator::Jump(to) => {
-                let branch = self.build().build_unconditional_branch(self.block(*to)?)?;
+                let branch = self.build().build_unconditional_branch(self.target(*to)?)?;
                 self.mark_loop(branch, id, &block.terminator)?;
             }
             Terminator::Branch { condition, then, otherwise } => {
                 let condition = int(self.operand(condition)?)?;
-                let otherwise = self.block(*otherwise)?;
+                let otherwise = self.target(*otherwise)?;
                 let then = self.trap_or_block(*then, otherwise)?;
                 let branch = self.build().build_conditional_branch(condition, then, otherwise)?;
                 self.mark_loop(branch, id, &block.terminator)?;
@@ -490,7 +509,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     /// On the CPU, a trap reports its position, and a shared block could not tell where the branch came from. On a GPU,
     /// the block seems to go on to the division: a loop with a second exit would not be unrolled.
     fn trap_or_block(&self, id: BlockId, otherwise: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
-        let block = self.block(id)?;
+        let block = self.target(id)?;
         if !self.is_division_trap(id) {
             return Ok(block);
         }

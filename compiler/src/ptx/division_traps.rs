@@ -123,11 +123,11 @@ fn guard<'a>(lines: &'a [&'a str], labels: &BTreeMap<&str, usize>) -> Option<(Pi
     None
 }
 
-/// Whether a line is a computation or has no instruction.
+/// Whether a line is a computation, reads a parameter or has no instruction.
 fn computes(line: &str) -> bool {
     let line = line.trim();
     let word = line.split(['.', ' ', '\t']).next().unwrap_or_default();
-    is_no_instruction(line) || COMPUTATIONS.contains(&word)
+    is_no_instruction(line) || COMPUTATIONS.contains(&word) || line.starts_with("ld.param.")
 }
 
 /// By predicate, the comparison that gives it, of registers that one instruction writes.

@@ -86,6 +86,9 @@ pub(super) struct Counter<'ctx> {
     pub(super) is_bounded: bool,
 }
 
+/// The weight of a division of 64 bits.
+pub(super) const LONG_DIVISION: u64 = 60;
+
 /// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.
 pub(super) fn weight(instruction: InstructionValue<'_>) -> u64 {
     match instruction.get_opcode() {
@@ -97,7 +100,7 @@ pub(super) fn weight(instruction: InstructionValue<'_>) -> u64 {
         | InstructionOpcode::SRem
         | InstructionOpcode::UDiv
         | InstructionOpcode::URem => match instruction.get_type() {
-            AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 32 => 60,
+            AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 32 => LONG_DIVISION,
             _ => 4,
         },
         _ => 1,

@@ -1,6 +1,8 @@
 //! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
 #[cfg(feature = "llvm")]
+mod absolute;
+#[cfg(feature = "llvm")]
 mod barriers;
 #[cfg(feature = "llvm")]
 mod byte_products;
@@ -13,6 +15,8 @@ mod counters;
 #[cfg(feature = "llvm")]
 pub(crate) mod culprits;
 mod differences;
+#[cfg(feature = "llvm")]
+mod disjoint;
 mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;

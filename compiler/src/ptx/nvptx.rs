@@ -21,9 +21,9 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, barriers, byte_products, contraction, counters, fast_math, geometry, latches,
-    local_arrays, loops, minimum, quotients, reflect, remainders, selections, subprogram_types,
-    trailing_zeros, unrolling, vector_loads, workarounds,
+    Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint, fast_math,
+    geometry, latches, local_arrays, loops, minimum, quotients, reflect, remainders, selections,
+    subprogram_types, trailing_zeros, unrolling, vector_loads, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -171,7 +171,7 @@ fn of_bitcode(
     }
     let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
     if options.opt_level > 0 {
-        ptx = selections::join(contraction::relax(&ptx));
+        ptx = absolute::widen(selections::join(contraction::relax(&ptx)));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
@@ -227,6 +227,7 @@ fn optimise<'ctx>(
     run("always-inline")?;
     reduce_strength(&module, machine)?;
     remainders::restore(&module)?;
+    disjoint::add(&module)?;
     geometry::order(&module);
     Ok(module)
 }

@@ -104,7 +104,7 @@ fn by_both(line: &str, word: &str, conditions: [&str; 2], [yes, no]: [&str; 2]) 
 }
 
 /// The registers that an instruction writes.
-fn written(line: &str) -> Vec<&str> {
+pub(super) fn written(line: &str) -> Vec<&str> {
     let Some([_, word, mut operands, _]) = instruction(line) else { return vec![] };
     // After a condition.
     if word.starts_with('@') {

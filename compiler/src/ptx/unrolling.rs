@@ -21,7 +21,7 @@ use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
 use inkwell::values::{AsValueRef, InstructionValue, MetadataValue};
 
-use super::loops::{self, Loop, successors, weight};
+use super::loops::{self, LONG_DIVISION, Loop, successors, weight};
 use crate::codegen::{hint, loop_node};
 use crate::error::{Error, Result};
 
@@ -30,6 +30,9 @@ const MAX_INSTRUCTIONS: u64 = 220;
 
 /// How far loops are unrolled whose number of iterations only the run shows.
 const OPEN_FACTOR: u32 = 4;
+
+/// And those that are too large for that because of divisions of 64 bits.
+const LONG_FACTOR: u32 = 2;
 
 /// The operand of `llvm.loop` that marks loops with a hint in the program. LLVM replaces the hint, but keeps other operands.
 const HAS_HINT: &str = "gridlet.hint";
@@ -177,7 +180,16 @@ fn open_factor(of: &Loop<'_>) -> Option<u32> {
     let exits: Vec<_> = of.blocks.iter().filter(is_exit).collect();
     let is_open = exits == [&of.latch] && of.iterations().is_none();
     of.counter().filter(|counter| is_open && counter.is_bounded)?;
-    (size(of) * u64::from(OPEN_FACTOR) <= MAX_INSTRUCTIONS).then_some(OPEN_FACTOR)
+    let keeps_limit = |size: u64, factor: u32| size * u64::from(factor) <= MAX_INSTRUCTIONS;
+    let instructions = of.blocks.iter().flat_map(|block| block.get_instructions());
+    let short: u64 = instructions.map(weight).filter(|weight| *weight < LONG_DIVISION).sum();
+    match size(of) {
+        size if keeps_limit(size, OPEN_FACTOR) => Some(OPEN_FACTOR),
+        size if keeps_limit(size, LONG_FACTOR) && keeps_limit(short, OPEN_FACTOR) => {
+            Some(LONG_FACTOR)
+        }
+        _ => None,
+    }
 }
 
 /// The size in machine code, roughly.

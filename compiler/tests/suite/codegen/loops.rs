@@ -221,3 +221,13 @@ fn the_block_size_is_read_before_the_block() {
     let place = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word}: {text}"));
     assert!(place("%ntid.x") < place("%ctaid.x"), "{text}");
 }
+
+/// A shift and a sum are one instruction of a GPU.
+#[test]
+fn disjoint_bits_are_added() {
+    let text = ptx("kernel k(to: *mut u32, n: u32) {
+            if n < 16 { to[0] = (to[1] << 4 | n) + to[2]; }
+        }");
+    assert!(!text.contains("or.b32"), "{text}");
+    assert!(text.contains("shl.b32"), "{text}");
+}

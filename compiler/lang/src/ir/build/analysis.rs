@@ -1,6 +1,6 @@
 //! Analyses of functions needed before building them.
 
-use crate::check::tree::{Expr, ExprKind, Function, Program, Statement, StatementKind};
+use crate::check::tree::{Expr, ExprKind, Function, Program, Statement, StatementKind, UnaryOp};
 pub(super) use crate::check::visit::local_of_place;
 use crate::check::visit::{Node, visit_block};
 use crate::types::Type;
@@ -99,45 +99,70 @@ const OPERATOR: u32 = 2;
 const LOGICAL: u32 = 1;
 
 /// Whether an expression may be evaluated speculatively: it is cheap, has no side effects, cannot trap, and
-/// reads only scalar locals and parameters.
+/// reads only scalar locals and parameters. A field of a local may be unset, which `--check` reports if it is read.
 pub(super) fn is_worth_speculation(expr: &Expr) -> bool {
-    speculation_cost(expr).is_some()
+    speculation_cost(expr, SPECULATION_LIMIT).is_some()
 }
 
-/// Its cost; `None` if it must not be speculated or costs too much.
-fn speculation_cost(expr: &Expr) -> Option<u32> {
+/// Its cost; `None` if it must not be speculated or costs more than `most`.
+fn speculation_cost(expr: &Expr, most: u32) -> Option<u32> {
     use crate::check::tree::BinaryOp::{Div, Rem};
-    let mut cost = 0;
+    let mut left_over = most;
     let mut expr = expr;
-    while cost <= SPECULATION_LIMIT {
+    loop {
         match &expr.kind {
-            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => return Some(cost),
-            ExprKind::Local(_) => {
-                let is_value = !matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit);
-                return is_value.then_some(cost);
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => break,
+            ExprKind::Local(_)
+                if !matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit) =>
+            {
+                break;
             }
-            ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => {
-                return Some(cost);
-            }
+            ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => break,
             ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
-                cost += OPERATOR;
+                left_over = left_over.checked_sub(OPERATOR)?;
                 expr = operand;
             }
             ExprKind::Binary(op, left, right) => {
                 if matches!(op, Div | Rem) && !is_float(&left.ty) {
                     return None;
                 }
-                cost += speculation_cost(right)? + OPERATOR;
+                left_over = left_over.checked_sub(OPERATOR)?;
+                left_over -= speculation_cost(right, left_over)?;
                 expr = left;
             }
             ExprKind::Logical { left, right, .. } => {
-                cost += speculation_cost(right)? + LOGICAL;
+                left_over = left_over.checked_sub(LOGICAL)?;
+                left_over -= speculation_cost(right, left_over)?;
                 expr = left;
             }
             _ => return None,
         }
     }
-    None
+    Some(most - left_over)
+}
+
+/// The most `&&` and `||` that one branch decides about.
+const MOST_LOGICAL: usize = 8;
+
+/// Whether a condition has both `&&` and `||`, and all that they decide about is worth speculation. LLVM makes one branch of several that lead
+/// to the same two places, but not where only some do.
+pub(super) fn is_worth_one_branch(expr: &Expr) -> bool {
+    let (mut ands, mut ors) = (0, 0);
+    let mut open = vec![expr];
+    while let Some(expr) = open.pop() {
+        match &expr.kind {
+            ExprKind::Logical { is_and, left, right } => {
+                *(if *is_and { &mut ands } else { &mut ors }) += 1;
+                if ands + ors > MOST_LOGICAL || !is_worth_speculation(right) {
+                    return false;
+                }
+                open.extend([&**left, &**right]);
+            }
+            ExprKind::Unary(UnaryOp::Not, operand) => open.push(operand),
+            _ => {}
+        }
+    }
+    ands > 0 && ors > 0
 }
 
 fn is_float(ty: &Type) -> bool {

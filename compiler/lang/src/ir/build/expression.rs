@@ -1,6 +1,8 @@
 //! Expressions: their values, and conditions as control flow.
 
-use super::analysis::{is_place, is_same_variable, is_worth_speculation, local_of_place};
+use super::analysis::{
+    is_place, is_same_variable, is_worth_one_branch, is_worth_speculation, local_of_place,
+};
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
@@ -141,7 +143,7 @@ impl FunctionBuilder<'_, '_> {
         is_place(expr) && !matches!(storage, Some(Storage::Value(_)))
     }
 
-    /// Branches on a condition. `&&`, `||` and `!` become control flow, without a value.
+    /// Branches on a condition. `&&`, `||` and `!` become control flow, without a value, but where one branch costs less.
     pub(super) fn condition(&mut self, expr: &Expr, yes: BlockId, no: BlockId) -> Result<()> {
         let mut rights = vec![];
         let (mut expr, mut yes, mut no) = (expr, yes, no);
@@ -151,7 +153,7 @@ impl FunctionBuilder<'_, '_> {
                     expr = operand;
                     std::mem::swap(&mut yes, &mut no);
                 }
-                ExprKind::Logical { is_and, left, right } => {
+                ExprKind::Logical { is_and, left, right } if !is_worth_one_branch(expr) => {
                     let [more] = self.body.blocks(if *is_and { "and" } else { "or" }, ["right"]);
                     rights.push((more, right, yes, no));
                     *(if *is_and { &mut yes } else { &mut no }) = more;
@@ -242,8 +244,8 @@ impl FunctionBuilder<'_, '_> {
         branches: &[(Expr, Block)],
         otherwise: Option<&Block>,
     ) -> Result<Option<Operand>> {
-        // All branches end in one block. ptxas has convergence barriers for only 12 blocks that lanes wait in at a time.
-        let mut join: Option<(Option<Operand>, BlockId)> = None;
+        let mut slot = None;
+        let mut ends: Vec<BlockId> = vec![];
         let mut rest = branches;
         let last = loop {
             let Some(((condition, then), more)) = rest.split_first() else {
@@ -253,7 +255,7 @@ impl FunctionBuilder<'_, '_> {
                 };
             };
             // The span of an `else if` starts at its condition.
-            let start = if join.is_none() { expr.span.start } else { condition.span.start };
+            let start = if ends.is_empty() { expr.span.start } else { condition.span.start };
             let span = Span { start, ..expr.span };
             let plain = otherwise.filter(|_| more.is_empty() && expr.ty != Type::Unit);
             if let (Some(yes), Some(no)) = (simple_value(then), plain.and_then(simple_value)) {
@@ -264,9 +266,16 @@ impl FunctionBuilder<'_, '_> {
                 break Some(self.body.emit(kind, expr.ty.clone(), span));
             }
             let [yes, other, end] = self.body.blocks("if", ["then", "else", "end"]);
-            let mut slot =
-                || (expr.ty != Type::Unit).then(|| self.body.slot("if", expr.ty.clone()));
-            let (slot, end) = join.get_or_insert_with(|| (slot(), end)).clone();
+            if ends.is_empty() && expr.ty != Type::Unit {
+                slot = Some(self.body.slot("if", expr.ty.clone()));
+            }
+            let end = match ends.first() {
+                Some(first) if branches.len() > MOST_NESTED => *first,
+                _ => {
+                    ends.push(end);
+                    end
+                }
+            };
             let has_else = !more.is_empty() || otherwise.is_some();
             let no = if has_else { other } else { end };
             self.condition(condition, yes, no)?;
@@ -282,9 +291,13 @@ impl FunctionBuilder<'_, '_> {
             }
             rest = more;
         };
-        let Some((slot, end)) = join else { return Ok(last) };
+        let Some(end) = ends.pop() else { return Ok(last) };
         self.leave(&slot, last, expr, expr.span, end)?;
         self.body.place(end);
+        for end in ends.into_iter().rev() {
+            self.body.jump(end);
+            self.body.place(end);
+        }
         Ok(slot.map(|slot| self.body.load(slot, &expr.ty, expr.span)))
     }
 
@@ -328,6 +341,10 @@ impl FunctionBuilder<'_, '_> {
         Ok((expr.ty != Type::Unit).then_some(value))
     }
 }
+
+/// How many branches of a chain of `else if` may end in blocks of their own, inside those before: libNVVM computes both sides of a branch that
+/// joins only these two. ptxas has convergence barriers for only 12 blocks that lanes wait in at a time, so longer chains end in one block.
+const MOST_NESTED: usize = 8;
 
 /// The value of a block that consists only of a value worth speculating.
 fn simple_value(block: &Block) -> Option<&Expr> {

@@ -332,7 +332,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         let mut to = id;
         let is_plain = matches!(self.cx.target, Target::Nvptx(options) if !options.optimize);
         // Empty blocks can lead in a circle.
-        for _ in self.function.blocks.iter().filter(|_| is_plain) {
+        let most = if is_plain { self.function.blocks.len() } else { 0 };
+        for _ in 0..most {
             match self.function.blocks.get(to.index()) {
                 Some(Block { instructions, terminator: Terminator::Jump(next), .. })
                     if instructions.is_empty() =>

@@ -30,10 +30,11 @@ pub(super) fn add(module: &Module<'_>) -> Result<()> {
 
 /// The operands of such an `or`.
 fn disjoint<'ctx>(or: InstructionValue<'ctx>) -> Option<[IntValue<'ctx>; 2]> {
-    // SAFETY: the second is asked of an `or` only.
-    if or.get_opcode() != InstructionOpcode::Or
-        || unsafe { LLVMGetIsDisjoint(or.as_value_ref()) } == 0
-    {
+    if or.get_opcode() != InstructionOpcode::Or {
+        return None;
+    }
+    // SAFETY: it is an `or`.
+    if unsafe { LLVMGetIsDisjoint(or.as_value_ref()) } == 0 {
         return None;
     }
     let operand = |at| match or.get_operand(at)?.value()? {

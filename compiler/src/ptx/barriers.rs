@@ -1,7 +1,7 @@
 //! Loops with barriers, unrolled.
 //!
 //! LLVM unrolls a loop with a barrier only if its number of iterations is known: in the rounds that are left over, other threads could wait
-//! at another barrier. But all threads of a block come to a barrier under the same conditions (reference, "Barriers"), so the copies are as
+//! at another barrier. But all threads of a block come to a barrier under the same conditions (docs/errors.md, "divergent-barrier"), so the copies are as
 //! right as the loop, and libNVVM unrolls such loops, too.
 //!
 //! What depends on counters alone is computed before the branches of the loop first, so that the copies share it. LLVM moves back what they

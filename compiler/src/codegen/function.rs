@@ -264,6 +264,10 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     /// On the CPU, the copies of arguments that callbacks read, by name, size and alignment. One serves all calls: LLVM's time grows with the
     /// square of the variables whose addresses calls get.
     pub(super) argument_copies: RefCell<HashMap<(&'static str, u64, u32), PointerValue<'ctx>>>,
+    /// How many times the emitted code may have written memory, or begun a block.
+    pub(super) writes: u32,
+    /// That number when an instruction was emitted, indexed by `ir::InstId`.
+    pub(super) emitted_after: Vec<Option<u32>>,
     /// How often each instruction is used, indexed by `ir::InstId`; computed on first use.
     uses: OnceCell<Vec<u32>>,
     /// Whether two `bf16` are a word in memory; computed on first use.
@@ -303,6 +307,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             copied: OnceCell::new(),
             flags: Vec::new(),
             argument_copies: RefCell::default(),
+            writes: 0,
+            emitted_after: vec![None; function.instructions.len()],
             uses: OnceCell::new(),
             has_words: OnceCell::new(),
             loops: LoopNodes::default(),
@@ -438,6 +444,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         self.build().position_at_end(self.block(id)?);
         let function = self.function;
         let block = &function.blocks[id.index()];
+        self.writes += 1;
         if let Some(kind) = poll {
             self.emit_poll(block, kind)?;
         }
@@ -449,6 +456,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             self.enter_instruction(inst);
             let value = self.emit_instruction(inst)?;
             self.values[inst.index()] = value;
+            self.writes += u32::from(function.instructions[inst.index()].kind.may_write());
+            self.emitted_after[inst.index()] = Some(self.writes);
             self.declare_addressed(inst)?;
         }
         self.enter_end(block);

@@ -83,7 +83,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let ty = self.type_of(base);
                 self.part_of(self.operand(base)?, &ty, *index, &name)?
             }
-            InstKind::Aggregate(parts) => match self.packed(id, parts, &inst.ty)? {
+            InstKind::Aggregate(parts) => match self.packed(parts, &inst.ty)? {
                 Some(pair) => pair,
                 None => self.aggregate(&self.operands(parts)?, &inst.ty)?,
             },

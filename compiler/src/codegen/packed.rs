@@ -15,7 +15,7 @@ use super::instruction::pointee;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, MathOp};
-use gridlet_lang::ir::{BinaryOp, InstId, InstKind, Operand, UnaryOp};
+use gridlet_lang::ir::{BinaryOp, InstKind, Operand, UnaryOp};
 use gridlet_lang::types::{Scalar, Type};
 
 /// The bits of `bf16` constants.
@@ -53,10 +53,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// A vector of two `f16` or `bf16` whose parts are results of the same operation; `None` for other vectors.
-    /// `id`: the instruction that makes it.
     pub(super) fn packed(
         &self,
-        id: InstId,
         parts: &[Operand],
         ty: &Type,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
@@ -65,8 +63,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if !self.cx.has_packed_floats() {
             return Ok(None);
         }
-        let quiet = self.since_last_write(id);
-        let Some(word) = self.packed_operation(*scalar, low, high, quiet, MOST_LEVELS)? else {
+        let Some(word) = self.packed_operation(*scalar, low, high, MOST_LEVELS)? else {
             return Ok(None);
         };
         Ok(Some(self.build().build_bit_cast(int(word)?, self.cx.value_type(ty)?, "")?))
@@ -119,19 +116,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(self.build().build_int_truncate(shifted, half, name)?.into()))
     }
 
-    /// Two numbers as one word, computed or loaded together where that is possible. `quiet` are the instructions since the last write.
+    /// Two numbers as one word, computed or loaded together where that is possible.
     fn packed_word(
         &self,
         scalar: Scalar,
         low: &Operand,
         high: &Operand,
-        quiet: &[InstId],
         levels: u32,
     ) -> Result<BasicValueEnum<'ctx>> {
-        if let Some(word) = self.packed_operation(scalar, low, high, quiet, levels)? {
+        if let Some(word) = self.packed_operation(scalar, low, high, levels)? {
             return Ok(word);
         }
-        let pair = match self.loaded_pair(scalar, low, high, quiet)? {
+        let pair = match self.loaded_pair(scalar, low, high)? {
             Some(pair) => pair,
             None => {
                 let parts = [self.operand(low)?, self.operand(high)?];
@@ -147,7 +143,6 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
         low: &Operand,
         high: &Operand,
-        quiet: &[InstId],
         levels: u32,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
         let (Some(first), Some(second), Some(levels)) =
@@ -155,8 +150,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         else {
             return Ok(None);
         };
-        let word =
-            |low: &Operand, high: &Operand| self.packed_word(scalar, low, high, quiet, levels);
+        let word = |low: &Operand, high: &Operand| self.packed_word(scalar, low, high, levels);
         let suffix = if scalar == Scalar::F16 { "f16x2" } else { "bf16x2" };
         let (text, arguments) = match (first, second) {
             (InstKind::Cast(low), InstKind::Cast(high))

@@ -15,50 +15,40 @@ use gridlet_lang::types::{Scalar, Type};
 const MOST_LEVELS: u32 = 8;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// The instructions before `end` in its block, back to the last that may write memory.
-    pub(super) fn since_last_write(&self, end: InstId) -> &[InstId] {
-        for block in &self.function.blocks {
-            let Some(at) = block.instructions.iter().position(|&id| id == end) else { continue };
-            let before = &block.instructions[..at];
-            let writes = |id: &InstId| self.function.instructions[id.index()].kind.may_write();
-            let from = before.iter().rposition(writes).map_or(0, |last| last + 1);
-            return &before[from..];
-        }
-        &[]
+    /// Whether an instruction of this block was emitted, and nothing since that may write memory.
+    fn is_quiet(&self, id: InstId) -> bool {
+        self.emitted_after[id.index()] == Some(self.writes)
     }
 
-    /// A vector of two numbers, if `low` and `high` are loads of its parts that nothing else uses; `None` otherwise. `quiet` are the
-    /// instructions since the last write.
+    /// A vector of two numbers, if `low` and `high` are loads of its parts that nothing else uses; `None` otherwise.
     pub(super) fn loaded_pair(
         &self,
         scalar: Scalar,
         low: &Operand,
         high: &Operand,
-        quiet: &[InstId],
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
-        let (Some((base, 0)), Some((other, 1))) =
-            (self.loaded_part(low, quiet), self.loaded_part(high, quiet))
+        let (Some((base, 0)), Some((other, 1))) = (self.loaded_part(low), self.loaded_part(high))
         else {
             return Ok(None);
         };
         let base_type = self.type_of(base);
         let pair = pointee(&base_type)?;
-        if *pair != Type::Vector(scalar, 2) || !self.is_same(base, other, quiet, MOST_LEVELS) {
+        if *pair != Type::Vector(scalar, 2) || !self.is_same(base, other, MOST_LEVELS) {
             return Ok(None);
         }
         self.load_part(self.accessed(base)?, 0, pair, "", false).map(Some)
     }
 
     /// The aggregate of which a quiet load reads a part, and the part's index.
-    fn loaded_part(&self, value: &Operand, quiet: &[InstId]) -> Option<(&Operand, u32)> {
+    fn loaded_part(&self, value: &Operand) -> Option<(&Operand, u32)> {
         let Operand::Inst(id) = value else { return None };
         let Some(InstKind::Load(address)) = self.kind(value) else { return None };
         let Some(InstKind::FieldAddress { base, index }) = self.kind(address) else { return None };
-        (quiet.contains(id) && self.uses()[id.index()] == 1).then_some((base, *index))
+        (self.is_quiet(*id) && self.uses()[id.index()] == 1).then_some((base, *index))
     }
 
-    /// Whether two operands have the same value, where nothing writes memory between the loads that are in `quiet`.
-    fn is_same(&self, left: &Operand, right: &Operand, quiet: &[InstId], levels: u32) -> bool {
+    /// Whether two operands have the same value. Loads have only where nothing writes memory from the first to here.
+    fn is_same(&self, left: &Operand, right: &Operand, levels: u32) -> bool {
         let (Operand::Inst(first), Operand::Inst(second)) = (left, right) else {
             return left == right;
         };
@@ -73,7 +63,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let is_load = matches!(kind, InstKind::Load(_));
         if kind.may_write()
             || self.type_of(left) != self.type_of(right)
-            || is_load && !(quiet.contains(first) && quiet.contains(second))
+            || is_load && !(self.is_quiet(*first) && self.is_quiet(*second))
         {
             return false;
         }
@@ -84,7 +74,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let mut renamed = other.clone();
         renamed.for_each_operand_mut(|operand| {
             if let Some(mine) = operands.next()
-                && self.is_same(&mine, operand, quiet, levels)
+                && self.is_same(&mine, operand, levels)
             {
                 *operand = mine;
             }

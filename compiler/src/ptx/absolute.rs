@@ -1,7 +1,7 @@
 //! Absolute differences of narrow numbers.
 //!
-//! LLVM's back end computes one of two bytes as the greater less the smaller, with 16 bits, which takes ptxas five instructions. The
-//! difference with 32 bits and its absolute value are two:
+//! LLVM's back end computes one of two bytes as the greater less the smaller, with 16 bits. The difference
+//! with 32 bits and its absolute value are two instructions, fewer than ptxas makes of that:
 //!
 //! | PTX | becomes |
 //! |---|---|
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::negations::operands;
 use super::selections::written;
-use super::workarounds::instruction;
+use super::workarounds::{instruction, scope};
 
 /// Computes them with 32 bits.
 pub(super) fn widen(ptx: String) -> String {
@@ -34,14 +34,14 @@ pub(super) fn widen(ptx: String) -> String {
         });
         match (wide, instruction(line)) {
             (Some((result, [left, right])), Some([indent, _, _, end])) => {
-                // A brace at the start of a line would end the function.
-                let indent = if indent.is_empty() { "\t" } else { indent };
-                text += &format!(
-                    "{indent}{{\n{indent}.reg .b32 %gridlet_x, %gridlet_y;\n\
-                     {indent}cvt.u32.u16 %gridlet_x, {left};\n{indent}cvt.u32.u16 %gridlet_y, {right};\n\
-                     {indent}sub.s32 {result}, %gridlet_x, %gridlet_y;\n\
-                     {indent}abs.s32 {result}, {result};{end}{indent}}}\n"
-                );
+                let lines = [
+                    ".reg .b32 %gridlet_x, %gridlet_y;".to_owned(),
+                    format!("cvt.u32.u16 %gridlet_x, {left};"),
+                    format!("cvt.u32.u16 %gridlet_y, {right};"),
+                    format!("sub.s32 {result}, %gridlet_x, %gridlet_y;"),
+                    format!("abs.s32 {result}, {result};"),
+                ];
+                text += &scope(indent, &lines, end);
             }
             _ => text += line,
         }
@@ -77,14 +77,11 @@ impl<'a> Value<'a> {
 }
 
 fn value<'a>(line: &'a str, known: &BTreeMap<&str, Value<'a>>) -> Option<(&'a str, Value<'a>)> {
-    let are_registers = |of: &[&str; 2]| of.iter().all(|operand| operand.starts_with('%'));
-    if let Some([result, left, right]) = operands(line, &["min.u16"]) {
-        return Some((result, Value::Smaller([left, right])))
-            .filter(|it| are_registers(&it.1.operands()));
-    }
-    if let Some([result, left, right]) = operands(line, &["max.u16"]) {
-        return Some((result, Value::Greater([left, right])))
-            .filter(|it| are_registers(&it.1.operands()));
+    for (word, of) in [("min.u16", Value::Smaller as fn(_) -> _), ("max.u16", Value::Greater)] {
+        if let Some([result, left, right]) = operands(line, &[word]) {
+            let are_registers = left.starts_with('%') && right.starts_with('%');
+            return are_registers.then_some((result, of([left, right])));
+        }
     }
     let [result, greater, smaller] = operands(line, &["sub.s16"])?;
     match (known.get(greater)?, known.get(smaller)?) {

@@ -50,7 +50,7 @@ pub(super) fn lift<'ctx>(
     }
     let builder = context.create_builder();
     with_barrier.iter().for_each(|of| hoist(of, &builder));
-    let convergent = context.create_enum_attribute(convergent(), 0);
+    let attribute = context.create_enum_attribute(convergent(), 0);
     let is_other =
         |call: &InstructionValue<'ctx>| !with_barrier.iter().any(|of| is_inside(of, *call));
     let others: Vec<_> = calls
@@ -58,8 +58,8 @@ pub(super) fn lift<'ctx>(
         .filter(is_other)
         .filter_map(|call| CallSiteValue::try_from(call).ok())
         .collect();
-    others.iter().for_each(|call| call.add_attribute(AttributeLoc::Function, convergent));
-    barrier.remove_enum_attribute(AttributeLoc::Function, self::convergent());
+    others.iter().for_each(|call| call.add_attribute(AttributeLoc::Function, attribute));
+    barrier.remove_enum_attribute(AttributeLoc::Function, convergent());
     Some(Lifted { barrier, others })
 }
 
@@ -68,10 +68,9 @@ impl Lifted<'_> {
     pub(super) fn restore(self, context: &Context) {
         let attribute = context.create_enum_attribute(convergent(), 0);
         self.barrier.add_attribute(AttributeLoc::Function, attribute);
-        let kind = convergent();
-        self.others
-            .iter()
-            .for_each(|call| call.remove_enum_attribute(AttributeLoc::Function, kind));
+        for call in self.others {
+            call.remove_enum_attribute(AttributeLoc::Function, convergent());
+        }
     }
 }
 
@@ -116,12 +115,7 @@ fn is_counter<'ctx>(instruction: InstructionValue<'ctx>, of: &Loop<'ctx>) -> boo
     let Ok(phi) = PhiValue::try_from(instruction) else { return false };
     let next = phi.get_incomings().find(|(_, from)| *from == of.latch);
     let next = next.and_then(|(next, _)| loops::instruction(next));
-    next.is_some_and(|next| {
-        let operand = |at| next.get_operand(at).and_then(|operand| operand.value());
-        next.get_opcode() == InstructionOpcode::Add
-            && operand(0).and_then(loops::instruction) == Some(instruction)
-            && operand(1).and_then(loops::constant).is_some()
-    })
+    next.is_some_and(|next| loops::step_of(instruction, next).is_some())
 }
 
 /// Whether an instruction computes an integer or an address, whatever its operands.

@@ -42,11 +42,8 @@ fn sums<'ctx>(
         .get_incomings()
         .map(|(value, _)| {
             let sum = loops::instruction(value)?;
-            let by = loops::constant(sum.get_operand(1)?.value()?)?;
-            let is_sum = sum.get_opcode() == InstructionOpcode::Add
-                && loops::instruction(sum.get_operand(0)?.value()?) == Some(counter)
-                && *step.get_or_insert(by) == by;
-            is_sum.then_some(sum)
+            let by = loops::step_of(counter, sum)?;
+            (*step.get_or_insert(by) == by).then_some(sum)
         })
         .collect();
     Some((joined, sums?))

@@ -36,11 +36,10 @@ impl<'ctx> Loop<'ctx> {
         };
         let phi = PhiValue::try_from(counter).ok()?;
         let next = phi.get_incomings().find(|(_, from)| *from == self.latch)?.0;
-        let next = instruction(next).filter(|next| next.get_opcode() == InstructionOpcode::Add)?;
-        let step = constant(next.get_operand(1)?.value()?)?;
-        let is_counter = counter.get_parent() == Some(self.head)
-            && [counter, next].contains(&compared)
-            && instruction(next.get_operand(0)?.value()?) == Some(counter);
+        let next = instruction(next)?;
+        let step = step_of(counter, next)?;
+        let is_counter =
+            counter.get_parent() == Some(self.head) && [counter, next].contains(&compared);
         // SAFETY: `next` is an addition.
         let is_wrap_free =
             unsafe { LLVMGetNUW(next.as_value_ref()) + LLVMGetNSW(next.as_value_ref()) } != 0;
@@ -119,6 +118,16 @@ pub(super) fn constant(value: BasicValueEnum<'_>) -> Option<i64> {
         BasicValueEnum::IntValue(value) => value.get_sign_extended_constant(),
         _ => None,
     }
+}
+
+/// The constant that an instruction adds to a counter.
+pub(super) fn step_of<'ctx>(
+    counter: InstructionValue<'ctx>,
+    sum: InstructionValue<'ctx>,
+) -> Option<i64> {
+    let is_sum = sum.get_opcode() == InstructionOpcode::Add
+        && instruction(sum.get_operand(0)?.value()?) == Some(counter);
+    constant(sum.get_operand(1)?.value()?).filter(|_| is_sum)
 }
 
 /// The function that an instruction calls.

@@ -14,7 +14,7 @@
 //! Signed divisions divide magnitudes, as unsigned numbers, and set the sign. For the smallest number and -1 that gives the smallest number
 //! and a remainder of 0.
 
-use super::workarounds::instruction;
+use super::workarounds::{instruction, scope};
 
 /// Writes out the divisions by registers.
 pub(super) fn expand(ptx: String) -> String {
@@ -71,7 +71,6 @@ impl Division<'_> {
         let (n, d) =
             if self.is_signed { ("%gridlet_n", "%gridlet_d") } else { (dividend, divisor) };
         let mut lines = vec![
-            "{".to_owned(),
             ".reg .pred %gridlet_p;".to_owned(),
             ".reg .f32 %gridlet_f;".to_owned(),
             ".reg .b32 %gridlet_b;".to_owned(),
@@ -132,10 +131,7 @@ impl Division<'_> {
             lines.push(format!("@%gridlet_p neg.s{bits} {magnitude}, {magnitude};"));
         }
         lines.push(format!("mov.b{bits} {result}, {magnitude};"));
-        lines.push("}".to_owned());
-        // A brace at the start of a line would end the function.
-        let indent = if self.indent.is_empty() { "\t" } else { self.indent };
-        lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+        scope(self.indent, &lines, "\n")
     }
 }
 

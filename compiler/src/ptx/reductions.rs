@@ -17,7 +17,10 @@ pub(super) fn apply(ptx: String) -> String {
     }
     let mut text = String::with_capacity(ptx.len());
     for function in functions(&ptx) {
-        let registers = registers(function);
+        let registers = match function.contains("atom.") {
+            true => registers(function),
+            false => BTreeMap::new(),
+        };
         for line in function.split_inclusive('\n') {
             text += &reduction(line, &registers).map_or(Cow::Borrowed(line), Cow::Owned);
         }
@@ -26,12 +29,10 @@ pub(super) fn apply(ptx: String) -> String {
 }
 
 /// How often each register of a function is named.
-fn registers(function: &str) -> BTreeMap<&str, usize> {
+pub(super) fn registers(function: &str) -> BTreeMap<&str, usize> {
     let mut found = BTreeMap::new();
-    if function.contains("atom.") {
-        for (at, _) in function.match_indices('%') {
-            *found.entry(register(&function[at..])).or_default() += 1;
-        }
+    for (at, _) in function.match_indices('%') {
+        *found.entry(register(&function[at..])).or_default() += 1;
     }
     found
 }

@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::negations::operands;
-use super::workarounds::{functions, instruction};
+use super::reductions::registers;
+use super::workarounds::{functions, instruction, scope};
 
 /// Joins the two where nothing else reads the first.
 pub(super) fn join(ptx: String) -> String {
@@ -44,7 +45,7 @@ impl<'a> Selection<'a> {
 
 fn joined(function: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
-    let mentions = mentions(function);
+    let mentions = registers(function);
     // Those before in the same block, by their results.
     let mut firsts: BTreeMap<&str, Selection<'_>> = BTreeMap::new();
     let mut changed: BTreeMap<usize, String> = BTreeMap::new();
@@ -89,18 +90,17 @@ fn joined(function: &str) -> Cow<'_, str> {
     lines.iter().enumerate().map(text).collect::<String>().into()
 }
 
-/// A selection by two conditions, in a scope of its own.
+/// A selection by two conditions.
 fn by_both(line: &str, word: &str, conditions: [&str; 2], [yes, no]: [&str; 2]) -> String {
     let Some([indent, selp, operands, end]) = instruction(line) else { return line.into() };
     let result = operands.split(',').next().unwrap_or_default().trim();
     let [first, second] = conditions;
-    // A brace at the start of a line would end the function.
-    let indent = if indent.is_empty() { "\t" } else { indent };
-    format!(
-        "{indent}{{\n{indent}.reg .pred %gridlet_p;\n\
-         {indent}{word} %gridlet_p, {first}, {second};\n\
-         {indent}{selp} {result}, {yes}, {no}, %gridlet_p;{end}{indent}}}\n"
-    )
+    let lines = [
+        ".reg .pred %gridlet_p;".to_owned(),
+        format!("{word} %gridlet_p, {first}, {second};"),
+        format!("{selp} {result}, {yes}, {no}, %gridlet_p;"),
+    ];
+    scope(indent, &lines, end)
 }
 
 /// The registers that an instruction writes.
@@ -115,18 +115,6 @@ pub(super) fn written(line: &str) -> Vec<&str> {
         None => operands.split(',').next().unwrap_or_default(),
     };
     results.split([',', '|']).map(str::trim).collect()
-}
-
-/// How often a function names each register.
-fn mentions(function: &str) -> BTreeMap<&str, usize> {
-    let mut mentions = BTreeMap::new();
-    let is_end = |letter: char| !(letter.is_ascii_alphanumeric() || letter == '_');
-    for (at, _) in function.match_indices('%') {
-        let rest = &function[at + 1..];
-        let end = rest.find(is_end).unwrap_or(rest.len());
-        *mentions.entry(&function[at..=at + end]).or_default() += 1;
-    }
-    mentions
 }
 
 #[cfg(test)]

@@ -55,6 +55,14 @@ pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
     Some([indent, word, operands, end])
 }
 
+/// Instructions in a scope of their own, in place of a line that has this indentation and end.
+pub(super) fn scope(indent: &str, lines: &[String], end: &str) -> String {
+    // A brace at the start of a line would end the function.
+    let indent = if indent.is_empty() { "\t" } else { indent };
+    let lines: String = lines.iter().map(|line| format!("{indent}{line}\n")).collect();
+    format!("{indent}{{\n{lines}{indent}}}{end}")
+}
+
 /// The text in parts that end where a function does, with a brace at the start of a line: registers belong to a function.
 pub(super) fn functions(ptx: &str) -> impl Iterator<Item = &str> {
     let mut rest = ptx;

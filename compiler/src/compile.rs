@@ -9,6 +9,7 @@
 mod modules;
 mod options;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -34,7 +35,7 @@ use crate::inputs::InputKind;
 pub use crate::inputs::LinkInput;
 use crate::link::cubin::{KernelRecords, parameter_records};
 use crate::link::lanes::Assembled;
-use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
+use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink, ptxas};
 use crate::modules::{Own, check_linked, record_linked};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
@@ -400,20 +401,22 @@ impl Session {
         device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
-        let built = self.link_for(ptx.clone(), device_runtime, options, None)?;
+        let built = self.link_for(ptx.clone(), device_runtime, options, None, None)?;
         Ok((built.cubin, built.log))
     }
 
-    /// As [`Session::device_link`], with places in `program` in warnings.
+    /// As [`Session::device_link`], with places in `program` in warnings, and with a ptxas that may wait.
     fn link_for(
         &self,
         ptx: Ptx,
         device_runtime: bool,
         options: &BuildOptions,
         program: Option<&Checked>,
+        waiting: Option<ptxas::Process>,
     ) -> Result<Built> {
-        let assembled = link::lanes::assemble(ptx, options.arch, |ptx| {
-            let (cubin, log) = self.link_once(ptx, device_runtime, options)?;
+        let waiting = Cell::new(waiting);
+        let assembled = link::lanes::assemble(ptx, options.arch, options.optimize, |ptx| {
+            let (cubin, log) = self.link_once(ptx, device_runtime, options, waiting.take())?;
             Ok(LinkOutput { cubin, log })
         })?;
         Ok(self.warned(assembled, program))
@@ -438,14 +441,18 @@ impl Session {
         ptx: &Ptx,
         device_runtime: bool,
         options: &BuildOptions,
+        waiting: Option<ptxas::Process>,
     ) -> Result<(Cubin, String)> {
         let link_options = options.link_options(ptx);
-        let links = self.links(device_runtime) || !link::ptxas::is_whole(ptx);
-        let assemble = if links { link::ptxas::compile } else { link::ptxas::assemble };
+        let links = self.links(device_runtime) || !ptxas::is_whole(ptx);
+        let output = if links { ptxas::Output::Object } else { ptxas::Output::Cubin };
         let pays = !links || ptx.0.len() >= WORTH_A_PROCESS;
-        let assembler = self.assembler(links).filter(|_| pays);
-        let object =
-            assembler.map(|ptxas| assemble(ptxas, ptx, options.arch, &link_options)).transpose()?;
+        let assemble = |path| {
+            let waits = waiting.filter(|it| it.is_for(output, options.arch, &link_options));
+            let start = || ptxas::Process::start(path, output, options.arch, &link_options);
+            waits.map_or_else(start, Ok)?.assemble(ptx)
+        };
+        let object = self.assembler(links).filter(|_| pays).map(assemble).transpose()?;
         if let Some(LinkOutput { log, .. }) = &object {
             self.assembled.get_or_init(|| ());
             self.note("ptxas", log);
@@ -458,7 +465,7 @@ impl Session {
             None => (link::Program::Ptx(ptx), ""),
         };
         // Machine code does not tell whether it launches; an archive that nothing calls adds nothing.
-        let calls = cdp::symbols::declares_any(link::ptxas::extern_functions(ptx));
+        let calls = cdp::symbols::declares_any(ptxas::extern_functions(ptx));
         let cudadevrt = match device_runtime || calls {
             true => Some(self.toolchain.linkable_cudadevrt()?),
             false => self.toolchain.linkable_cudadevrt().ok().filter(|_| self.links_machine_code()),
@@ -484,6 +491,24 @@ impl Session {
         let fits = version(Component::Ptxas) >= version(Component::LibNvvm)
             && (!links || version(Component::NvJitLink) >= version(Component::Ptxas));
         self.toolchain.path(Component::Ptxas).ok().filter(|_| fits)
+    }
+
+    /// ptxas, started for a program whose PTX it is going to assemble.
+    fn waiting_assembler(
+        &self,
+        program: &Checked,
+        device_runtime: bool,
+        options: &BuildOptions,
+    ) -> Option<ptxas::Process> {
+        let links = self.links(device_runtime);
+        let output = if links { ptxas::Output::Object } else { ptxas::Output::Cubin };
+        let functions = &program.module.functions;
+        let count: usize = functions.iter().map(|function| function.instructions.len()).sum();
+        if links && count < LONG_PROGRAM || !options.optimize {
+            return None;
+        }
+        let link_options = options.link_options(&Ptx(String::new()));
+        ptxas::Process::start(self.assembler(links)?, output, options.arch, &link_options).ok()
     }
 
     /// Whether programs are linked with the device runtime or with modules.
@@ -517,7 +542,7 @@ impl Session {
             program.lower(&LaunchOptions::for_arch(LaunchStrategy::Cdp, options.arch))?;
         let (ptx, _) = self.ptx_of_lowered(program, &unlimited, &alone)?;
         let assembled = LinkOptions::default();
-        let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
+        let object = ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
         let loops = ir::graph::has_loops(&program.module);
         let waits = ir::graph::orders_grids(&program.module);
         let few = launch::resident::may_lack_registers(loops, waits);
@@ -561,31 +586,33 @@ impl Session {
     fn make_cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let strategy = options.strategy(program);
         let device_runtime = program.needs_device_runtime(strategy);
-        let (ptx, mut log) = std::thread::scope(|scope| {
+        let (ptx, mut log, waiting) = std::thread::scope(|scope| {
             let limit = scope.spawn(|| self.register_limit(program, options));
-            // Meanwhile, in the order in which they are needed: the system loads one library at a time. If loading or starting the
-            // thread fails, what uses a library loads it and reports the error.
+            // Meanwhile, in the order in which they are needed: the system loads one library at a time. If loading or starting
+            // fails, what uses a library or ptxas does so again and reports the error.
             let links = self.links(device_runtime) || self.assembler(false).is_none();
             let links = links && self.nvjitlink.get().is_none();
             let compiles = options.uses_libnvvm() && self.libnvvm.get().is_none();
-            if links || compiles {
-                let load = move || {
-                    _ = compiles.then(|| self.libnvvm());
-                    _ = links.then(|| self.nvjitlink());
-                };
-                let _ = std::thread::Builder::new().spawn_scoped(scope, load);
-            }
+            let prepare = move || {
+                _ = compiles.then(|| self.libnvvm());
+                let waiting = self.waiting_assembler(program, device_runtime, options);
+                _ = links.then(|| self.nvjitlink());
+                waiting
+            };
+            let prepared = std::thread::Builder::new().spawn_scoped(scope, prepare);
             let (mut ptx, log) = self.ptx(program, options)?;
             let limit = limit.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             if let Some(limit) = limit {
                 let entry = ir::symbol::external(launch::resident::ENTRY);
                 link::registers::set_limit(&mut ptx, &entry, limit);
             }
-            Result::Ok((ptx, log))
+            let waiting = prepared.ok().and_then(|prepared| prepared.join().ok().flatten());
+            Result::Ok((ptx, log, waiting))
         })?;
         inputs::externs::check_ptx(&program.module, &ptx.0, &self.inputs)?;
         let explain = |error| inputs::externs::explain(error, &program.module, &self.inputs, true);
-        let built = self.link_for(ptx, device_runtime, options, Some(program)).map_err(explain)?;
+        let built =
+            self.link_for(ptx, device_runtime, options, Some(program), waiting).map_err(explain)?;
         let records = parameter_records(&built.cubin)?;
         check_records(program, &records, options)?;
         link::extern_kernels::check(program, &records, &self.inputs)?;
@@ -636,9 +663,9 @@ impl Session {
         program: Option<&Checked>,
     ) -> Result<Cubin> {
         let ptxas = self.toolchain.path(Component::Ptxas)?;
-        let ptx = link::ptxas::share_added_symbols(ptx);
-        let assembled = link::lanes::assemble(ptx, options.arch, |ptx| {
-            link::ptxas::compile(ptxas, ptx, options.arch, &options.link_options(ptx))
+        let ptx = ptxas::share_added_symbols(ptx);
+        let assembled = link::lanes::assemble(ptx, options.arch, options.optimize, |ptx| {
+            ptxas::compile(ptxas, ptx, options.arch, &options.link_options(ptx))
         })?;
         self.assembled.get_or_init(|| ());
         self.note("ptxas", &assembled.log);
@@ -688,6 +715,9 @@ impl Default for Session {
 /// The bytes of PTX from which on ptxas assembles it sooner, several functions at a time, than nvJitLink, which does so one after another
 /// but in this process (docs/measurements.md, "Compile time").
 const WORTH_A_PROCESS: usize = 20_000;
+
+/// The instructions of a program with launches whose PTX has about as many bytes. If it has fewer, a ptxas was started for nothing.
+const LONG_PROGRAM: usize = 180;
 
 /// Compares the parameter records of an image with the layout pass, except those of `extern kernel`s.
 fn check_records(

@@ -16,7 +16,7 @@ use super::cpu::CpuTarget;
 use super::debug::Debug;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
-use gridlet_lang::ir;
+use gridlet_lang::ir::{self, read_only::read_only_loads};
 use gridlet_lang::launch::resident::PointerSpaces;
 use gridlet_lang::launch::{self, DeviceFunction};
 use gridlet_lang::types::StructId;
@@ -43,6 +43,8 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     pub(super) debug: Option<Debug<'ctx>>,
     /// Computed on first use.
     spaces: OnceCell<PointerSpaces>,
+    /// See [`read_only_loads`]; computed on first use.
+    read_only_loads: OnceCell<Vec<Vec<bool>>>,
     /// The target.
     pub(super) target: Target<'ctx>,
 }
@@ -82,6 +84,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             dynamic_shared: None,
             debug: None,
             spaces: OnceCell::new(),
+            read_only_loads: OnceCell::new(),
             target: Target::Nvptx(options),
         })
     }
@@ -128,6 +131,15 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
 
     fn spaces(&self) -> &PointerSpaces {
         self.spaces.get_or_init(|| PointerSpaces::of(self.ir))
+    }
+
+    /// Whether a load on a GPU reads a `static` variable that nothing writes meanwhile.
+    pub(super) fn is_read_only_load(&self, function: ir::FunctionId, load: ir::InstId) -> bool {
+        if self.cpu().is_some() {
+            return false;
+        }
+        let loads = self.read_only_loads.get_or_init(|| read_only_loads(self.ir));
+        loads.get(function.index()).is_some_and(|loads| loads[load.index()])
     }
 
     /// A function that the device provides; `None` for those of other modules.

@@ -20,6 +20,7 @@ use super::unroll::LoopNodes;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug, places};
 use crate::error::Result;
+use gridlet_lang::ir::conditions::Joined;
 use gridlet_lang::ir::{
     Block, BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
 };
@@ -213,10 +214,13 @@ pub(super) fn define<'ctx>(
     emitter.declare_variables()?;
     emitter.in_prologue.set(false);
     let polls = emitter.polls(id);
+    emitter.plan_joined();
     for id in order {
-        emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
+        if !emitter.is_joined(id) {
+            emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
+        }
     }
-    Ok(())
+    emitter.drop_joined()
 }
 
 /// The blocks in reverse post-order: each after its dominators, so that values are emitted before
@@ -239,7 +243,7 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) function: &'a Function,
     pub(super) value: FunctionValue<'ctx>,
     /// Indexed by `ir::BlockId`.
-    blocks: Vec<BasicBlock<'ctx>>,
+    pub(super) blocks: Vec<BasicBlock<'ctx>>,
     /// Addresses, indexed by `ir::SlotId`.
     pub(super) slots: Vec<PointerValue<'ctx>>,
     /// How many of them a checked image registers with the device.
@@ -253,12 +257,18 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) stored: Vec<Option<Operand>>,
     /// The source position of the instruction being emitted.
     pub(super) span: Cell<Span>,
+    /// Whether nothing writes what is being loaded while kernels run.
+    pub(super) is_invariant: Cell<bool>,
     /// On the CPU, the block's shared memory, if the function uses a shared variable.
     pub(super) shared_base: Option<PointerValue<'ctx>>,
     /// Which instructions surely give no constant, indexed by `ir::InstId`; computed on first use.
     pub(super) runtime: OnceCell<Vec<bool>>,
     /// See `copies.rs`, indexed by `ir::InstId`; computed on first use.
     pub(super) copied: OnceCell<Vec<bool>>,
+    /// The branches that stand for several, indexed by `ir::BlockId`.
+    pub(super) joined: Vec<Option<Joined<'a>>>,
+    /// The blocks whose instructions other blocks have, indexed by `ir::BlockId`.
+    pub(super) joined_blocks: Vec<bool>,
     /// Whether each slot is an `i1` (`flags.rs`), indexed by `ir::SlotId`.
     pub(super) flags: Vec<bool>,
     /// On the CPU, the copies of arguments that callbacks read, by name, size and alignment. One serves all calls: LLVM's time grows with the
@@ -302,9 +312,12 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             values: vec![None; function.instructions.len()],
             stored: Vec::new(),
             span: Cell::new(function.span),
+            is_invariant: Cell::new(false),
             shared_base: None,
             runtime: OnceCell::new(),
             copied: OnceCell::new(),
+            joined: Vec::new(),
+            joined_blocks: Vec::new(),
             flags: Vec::new(),
             argument_copies: RefCell::default(),
             writes: 0,
@@ -334,7 +347,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
 
     /// Where a jump leads. On GPUs without optimisation, it does not end in a block that only jumps further: each block where lanes of a warp
     /// wait for each other takes one of ptxas's 12 convergence barriers.
-    fn target(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
+    pub(super) fn target(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
         let mut to = id;
         let is_plain = matches!(self.cx.target, Target::Nvptx(options) if !options.optimize);
         // Empty blocks can lead in a circle.
@@ -448,19 +461,11 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         if let Some(kind) = poll {
             self.emit_poll(block, kind)?;
         }
-        let order = match self.cx.cpu() {
-            Some(_) => Cow::Borrowed(&block.instructions),
-            None => Cow::Owned(places::order(function, block, self.uses())),
-        };
-        for &inst in order.iter() {
-            self.enter_instruction(inst);
-            let value = self.emit_instruction(inst)?;
-            self.values[inst.index()] = value;
-            self.writes += u32::from(function.instructions[inst.index()].kind.may_write());
-            self.emitted_after[inst.index()] = Some(self.writes);
-            self.declare_addressed(inst)?;
-        }
+        self.emit_instructions(block)?;
         self.enter_end(block);
+        if let Some(joined) = self.joined.get_mut(id.index()).and_then(Option::take) {
+            return self.emit_joined(id, &joined);
+        }
         match &block.terminator {
             Terminator::Jump(to) => {
                 let branch = self.build().build_unconditional_branch(self.target(*to)?)?;
@@ -483,6 +488,24 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
                 }
                 self.build().build_unreachable()?;
             }
+        }
+        Ok(())
+    }
+
+    /// Emits the instructions of a block, but not its end.
+    pub(super) fn emit_instructions(&mut self, block: &Block) -> Result<()> {
+        let function = self.function;
+        let order = match self.cx.cpu() {
+            Some(_) => Cow::Borrowed(&block.instructions),
+            None => Cow::Owned(places::order(function, block, self.uses())),
+        };
+        for &inst in order.iter() {
+            self.enter_instruction(inst);
+            let value = self.emit_instruction(inst)?;
+            self.values[inst.index()] = value;
+            self.writes += u32::from(function.instructions[inst.index()].kind.may_write());
+            self.emitted_after[inst.index()] = Some(self.writes);
+            self.declare_addressed(inst)?;
         }
         Ok(())
     }
@@ -518,7 +541,11 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     ///
     /// On the CPU, a trap reports its position, and a shared block could not tell where the branch came from. On a GPU,
     /// the block seems to go on to the division: a loop with a second exit would not be unrolled.
-    fn trap_or_block(&self, id: BlockId, otherwise: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
+    pub(super) fn trap_or_block(
+        &self,
+        id: BlockId,
+        otherwise: BasicBlock<'ctx>,
+    ) -> Result<BasicBlock<'ctx>> {
         let block = self.target(id)?;
         if !self.is_division_trap(id) {
             return Ok(block);

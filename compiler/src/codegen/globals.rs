@@ -24,6 +24,9 @@ const DYNAMIC_SHARED: &str = "__gridlet_dynamic_shared";
 /// Alignment in bytes of the dynamic shared memory, and of large shared variables: enough for every vector.
 const SHARED_ALIGNMENT: u32 = 16;
 
+/// The most bytes of a short table.
+const SHORT_TABLE: u64 = 32;
+
 /// The name of a variable together with its red zones.
 pub(super) fn guarded_name(name: &str) -> String {
     format!("{name}.guarded")
@@ -113,12 +116,13 @@ impl<'ctx> ModuleContext<'ctx, '_> {
 
     /// At least 16 bytes for shared variables that are as large: ptxas then reads several elements at once.
     fn global_alignment(&self, global: &Global) -> u32 {
-        let alignment = self.alignment(&global.ty);
-        let is_large = self.size(&global.ty) >= u64::from(SHARED_ALIGNMENT);
-        match global.space {
-            Space::Shared if is_large && self.cpu().is_none() => alignment.max(SHARED_ALIGNMENT),
-            _ => alignment,
+        let (alignment, size) = (self.alignment(&global.ty), self.size(&global.ty));
+        if global.space != Space::Shared || self.cpu().is_some() || size < SHARED_ALIGNMENT.into() {
+            return alignment;
         }
+        // libNVVM would read a short table of bytes as words, and take these apart at each use of a byte.
+        let is_short_table = alignment == 1 && size <= SHORT_TABLE;
+        alignment.max(if is_short_table { 4 } else { SHARED_ALIGNMENT })
     }
 
     /// The initial bytes, after a red zone of `zone` bytes and up to the size of `ty`.

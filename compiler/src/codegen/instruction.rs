@@ -33,7 +33,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     value
                 } else {
                     let from = self.place(from, &inst.ty)?;
-                    self.load_part(from, 0, &inst.ty, &name, false)?
+                    self.is_invariant.set(self.cx.is_read_only_load(self.id, id));
+                    let value = self.load_part(from, 0, &inst.ty, &name, false);
+                    self.is_invariant.set(false);
+                    value?
                 }
             }
             InstKind::Store { pointer: to, value } => {

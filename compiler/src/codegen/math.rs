@@ -4,6 +4,7 @@
 //! libdevice elsewhere (its "User's Guide" states the errors). Functions are declared on first use,
 //! so that only modules that need libdevice link it.
 
+use inkwell::IntPredicate;
 use inkwell::values::BasicValueEnum;
 
 use super::bug;
@@ -81,9 +82,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         match (op, arguments) {
             (MathOp::Abs, [value]) if scalar.is_signed() => {
                 let value = int(*value)?;
-                // MIN stays MIN: overflow wraps.
+                // MIN stays MIN: overflow wraps. As libdevice computes it: with the greater of the two, libNVVM repeats what it computed
+                // before a loop in each round.
                 let negated = self.build().build_int_neg(value, "")?;
-                self.int_min_max(MathOp::Max, value, negated, true)
+                let zero = value.get_type().const_zero();
+                let is_negative =
+                    self.build().build_int_compare(IntPredicate::SLT, value, zero, "")?;
+                Ok(self.build().build_select(is_negative, negated, value, "")?)
             }
             (MathOp::Abs, [value]) if scalar.is_unsigned() => Ok(*value),
             (MathOp::Min | MathOp::Max, [left, right]) if scalar.is_integer() => {

@@ -5,7 +5,7 @@
 //! all uses of the previous value are past, because its definition dominates them.
 
 use inkwell::types::{BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
+use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 
 use super::bug;
 use super::function::{FunctionEmitter, set_alignment};
@@ -87,12 +87,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let value = self.build().build_load(memory, address, loaded)?;
         if let Some(load) = value.as_instruction_value() {
             set_alignment(load, self.cx.alignment(ty))?;
+            if self.is_invariant.get() {
+                self.mark_invariant(load)?;
+            }
         }
         Ok(match (is_bool, is_word) {
             (true, _) => self.byte_to_bool(int(value)?, name)?.into(),
             (_, true) => self.build().build_bit_cast(value, whole, name)?,
             _ => value,
         })
+    }
+
+    /// Says that nothing writes what a load reads while kernels run.
+    pub(super) fn mark_invariant(&self, load: InstructionValue<'ctx>) -> Result<()> {
+        let kind = self.cx.context.get_kind_id("invariant.load");
+        load.set_metadata(self.cx.context.metadata_node(&[]), kind)
+            .map_err(|error| bug(format!("invariant.load: {error}")))
     }
 
     /// Writes `value`, of type `ty`, to `base + offset` bytes.

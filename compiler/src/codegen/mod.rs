@@ -42,6 +42,7 @@ mod globals;
 mod heap;
 mod instruction;
 mod instructions;
+mod joined_branches;
 mod linked;
 mod math;
 mod memory;

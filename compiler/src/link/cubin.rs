@@ -72,6 +72,8 @@ pub struct KernelResources {
     /// Local memory per thread in bytes: the kernel's own frame, without those of functions it
     /// calls.
     pub local_bytes: u32,
+    /// Machine code in bytes.
+    pub code_bytes: u64,
 }
 
 /// Reads the parameter records of all kernels, sorted by name.
@@ -150,11 +152,13 @@ pub fn kernel_resources(cubin: &Cubin) -> Result<Vec<KernelResources>> {
         let local_bytes = of_symbol(FRAME_SIZE, kernel.symbol)?.unwrap_or(0);
         let shared = file.section_size(&format!(".nv.shared.{}", kernel.name));
         let static_shared_bytes = shared.saturating_sub(reserved);
+        let code_bytes = file.section_size(&format!(".text.{}", kernel.name));
         all.push(KernelResources {
             kernel: kernel.name,
             registers,
             static_shared_bytes,
             local_bytes,
+            code_bytes,
         });
     }
     all.sort_by(|a, b| a.kernel.cmp(&b.kernel));

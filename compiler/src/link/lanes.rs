@@ -1,6 +1,6 @@
 //! Machine code in which the lanes of a warp find each other again after nested branches.
 
-use super::{Cubin, LinkOutput, barriers};
+use super::{Cubin, LinkOutput, barriers, occupancy};
 use crate::error::Result;
 use crate::ptx::{Ptx, nesting, turns};
 use gridlet_lang::arch::CudaArch;
@@ -22,7 +22,8 @@ pub(crate) struct Assembled {
 }
 
 /// Assembles PTX, and a second time with turns in the device runtime if the machine code can take the lanes of a warp apart before
-/// (`ptx/turns.rs`), and with calls in nested branches if it loses lanes there (`ptx/nesting.rs`).
+/// (`ptx/turns.rs`), and with calls in nested branches if it loses lanes there (`ptx/nesting.rs`). If it `optimizes`, once more for
+/// kernels that need a register less (`occupancy.rs`).
 ///
 /// ptxas also saves barriers late in a few functions without deep nests, such as `partition` of the example quicksort for sm_75; that
 /// lanes are lost there was never seen.
@@ -32,6 +33,7 @@ pub(crate) struct Assembled {
 pub(crate) fn assemble(
     mut ptx: Ptx,
     arch: CudaArch,
+    optimizes: bool,
     assemble: impl Fn(&Ptx) -> Result<LinkOutput>,
 ) -> Result<Assembled> {
     let mut output = assemble(&ptx)?;
@@ -44,6 +46,13 @@ pub(crate) fn assemble(
         output = assemble(&mended)?;
         losing = barriers::read(&output.cubin, arch).losing;
         ptx = mended;
+    }
+    if optimizes
+        && losing.is_empty()
+        && let Some((limited, better)) = occupancy::improve(&ptx, &output.cubin, &assemble)?
+        && barriers::read(&better.cubin, arch).losing.is_empty()
+    {
+        (ptx, output) = (limited, better);
     }
     if !losing.is_empty() {
         losing = nesting::deep_among(&ptx, losing);

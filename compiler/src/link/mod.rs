@@ -11,6 +11,8 @@ mod frames;
 pub(crate) mod lanes;
 mod nvjitlink;
 #[cfg(feature = "llvm")]
+mod occupancy;
+#[cfg(feature = "llvm")]
 pub(crate) mod ptxas;
 #[cfg(feature = "llvm")]
 pub(crate) mod registers;

@@ -4,9 +4,9 @@
 //! NVIDIA's ABI and whose variables have no address yet. For a whole program ptxas knows that nothing will be added and generates better
 //! code: "CUDA Binary Utilities" and the guide of nvcc call the two modes relocatable device code and whole program compilation.
 
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use super::{Cubin, LinkOptions, LinkOutput};
 use crate::ptx::Ptx;
@@ -36,32 +36,26 @@ pub(crate) fn extern_functions(ptx: &Ptx) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Assembles PTX that [`is_whole`] to a cubin.
-///
-/// # Errors
-/// `Invalid` if the options are out of range; `Io` if ptxas cannot be run; `Tool` with its log if it refuses the PTX.
-pub(crate) fn assemble(
-    ptxas: &Path,
-    ptx: &Ptx,
-    arch: CudaArch,
-    options: &LinkOptions,
-) -> Result<LinkOutput> {
-    run(ptxas, ptx, options.arguments(arch)?)
+/// What ptxas makes of PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A cubin, of PTX that [`is_whole`].
+    Cubin,
+    /// An object file that is not linked.
+    Object,
 }
 
 /// Assembles PTX to an object file that is not linked.
 ///
 /// # Errors
-/// As [`assemble`].
+/// As [`Process::start`] and [`Process::assemble`].
 pub(crate) fn compile(
     ptxas: &Path,
     ptx: &Ptx,
     arch: CudaArch,
     options: &LinkOptions,
 ) -> Result<LinkOutput> {
-    let mut arguments = options.arguments(arch)?;
-    arguments.push("--compile-only".into());
-    run(ptxas, ptx, arguments)
+    Process::start(ptxas, Output::Object, arch, options)?.assemble(ptx)
 }
 
 /// Makes the kernels and variables that Gridlet adds to every program weak: objects of several programs define them, and
@@ -80,40 +74,96 @@ pub(crate) fn share_added_symbols(ptx: &Ptx) -> Ptx {
 /// How the names start that Gridlet adds to a program.
 const ADDED: &str = "__gridlet_";
 
-fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
-    let io = |source| Error::Io { path: ptxas.to_path_buf(), source };
-    let mut command = Command::new(ptxas);
-    // Recursive functions are no mistake: the runtime sizes the stack. Several threads (`--split-compile`) would assemble other code:
-    // two kernels of the quadtree take 82 registers with them and 60 without.
-    command.args(arguments).arg("--suppress-stack-size-warning");
-    // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build. The output is
-    // not called `/dev/stdout`, because root could replace that. ptxas of CUDA 12.8, 13.0 and 13.5 writes in place, and leaves
-    // the file when a signal ends it.
-    command.args(["/dev/stdin", "-o", "/proc/self/fd/1"]).env("LC_ALL", "C");
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(io)?;
-    let input = child.stdin.take();
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            // If ptxas ends before it has read everything, its status and log say why.
-            let _ = input.map(|mut input| input.write_all(ptx.0.as_bytes()));
-        });
-        child.wait_with_output()
-    })
-    .map_err(io)?;
-    let log = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if !output.status.success() {
-        return Err(Error::Tool {
-            tool: "ptxas",
-            operation: format!("assembling the PTX ({})", output.status),
-            log: with_lines(&log, &ptx.0),
-        });
+/// A running ptxas that waits for its input. It takes some 10 ms until it reads, so whoever compiles the PTX starts it before. One that is
+/// dropped ends.
+pub(crate) struct Process {
+    child: Child,
+    ptxas: PathBuf,
+    output: Output,
+    arch: CudaArch,
+    options: LinkOptions,
+}
+
+impl Process {
+    /// Starts ptxas.
+    ///
+    /// # Errors
+    /// `Invalid` if the options are out of range; `Io` if ptxas cannot be run.
+    pub(crate) fn start(
+        ptxas: &Path,
+        output: Output,
+        arch: CudaArch,
+        options: &LinkOptions,
+    ) -> Result<Process> {
+        let mut command = Command::new(ptxas);
+        command.args(options.arguments(arch)?);
+        if output == Output::Object {
+            command.arg("--compile-only");
+        }
+        // Recursive functions are no mistake: the runtime sizes the stack. Several threads (`--split-compile`) would assemble other code:
+        // two kernels of the quadtree take 82 registers with them and 60 without.
+        command.arg("--suppress-stack-size-warning");
+        // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build. The output is
+        // not called `/dev/stdout`, because root could replace that. ptxas of CUDA 12.8, 13.0 and 13.5 writes in place, and leaves
+        // the file when a signal ends it.
+        command.args(["/dev/stdin", "-o", "/proc/self/fd/1"]).env("LC_ALL", "C");
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| Error::Io { path: ptxas.to_path_buf(), source })?;
+        Ok(Process { child, ptxas: ptxas.to_path_buf(), output, arch, options: *options })
     }
-    Ok(LinkOutput { cubin: Cubin(output.stdout), log })
+
+    /// Whether it was started for this.
+    pub(crate) fn is_for(&self, output: Output, arch: CudaArch, options: &LinkOptions) -> bool {
+        (self.output, self.arch, &self.options) == (output, arch, options)
+    }
+
+    /// Assembles PTX.
+    ///
+    /// # Errors
+    /// `Io` if the process cannot be waited for; `Tool` with its log if it refuses the PTX.
+    pub(crate) fn assemble(mut self, ptx: &Ptx) -> Result<LinkOutput> {
+        let pipes = (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take());
+        let (input, cubin, log) = pipes;
+        let (cubin, log) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // If ptxas ends before it has read everything, its status and log say why.
+                let _ = input.map(|mut input| input.write_all(ptx.0.as_bytes()));
+            });
+            let log = scope.spawn(|| read(log));
+            (read(cubin), log.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let io = |source| Error::Io { path: self.ptxas.clone(), source };
+        let (cubin, log) = (cubin.map_err(io)?, log.map_err(io)?);
+        let status = self.child.wait().map_err(io)?;
+        let log = String::from_utf8_lossy(&log).trim().to_owned();
+        if !status.success() {
+            return Err(Error::Tool {
+                tool: "ptxas",
+                operation: format!("assembling the PTX ({status})"),
+                log: with_lines(&log, &ptx.0),
+            });
+        }
+        Ok(LinkOutput { cubin: Cubin(cubin), log })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both do nothing to a process that was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All that comes through a pipe.
+fn read(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// What ends the number of a quoted line.
@@ -160,6 +210,9 @@ pub(crate) fn quoted_lines(log: &str) -> Vec<(String, Vec<String>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -195,11 +248,56 @@ mod tests {
         assert_eq!(shared, format!("{}{own}", added.replace(".visible", ".weak")));
     }
 
+    /// A program that writes what it reads.
+    fn cat(folder: &Path) -> PathBuf {
+        let path = folder.join("ptxas");
+        std::fs::write(&path, "#!/bin/sh\nexec cat\n").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// Starts it, again if another thread's new process still has the file open for writing.
+    fn started(path: &Path) -> Process {
+        let options = LinkOptions::default();
+        let start = || Process::start(path, Output::Cubin, CudaArch::DEFAULT, &options);
+        let is_busy = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::ExecutableFileBusy);
+        loop {
+            match start() {
+                Err(error) if is_busy(&error) => std::thread::yield_now(),
+                other => return other.unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_waiting_process_assembles_what_it_was_started_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = started(&cat(folder.path()));
+        let options = LinkOptions::default();
+        assert!(process.is_for(Output::Cubin, CudaArch::DEFAULT, &options));
+        assert!(!process.is_for(Output::Object, CudaArch::DEFAULT, &options));
+        let others = options.with_opt_level(0);
+        assert!(!process.is_for(Output::Cubin, CudaArch::DEFAULT, &others));
+        // More than a pipe holds.
+        let ptx = Ptx("ret;\n".repeat(100_000));
+        assert_eq!(process.assemble(&ptx).unwrap().cubin.0, ptx.0.into_bytes());
+    }
+
+    #[test]
+    fn a_dropped_process_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = started(&cat(folder.path()));
+        let entry = PathBuf::from(format!("/proc/{}", process.child.id()));
+        assert!(entry.exists());
+        drop(process);
+        assert!(!entry.exists());
+    }
+
     #[test]
     fn a_missing_program_is_an_error() {
         let options = LinkOptions::default();
         let path = Path::new("/nonexistent/ptxas");
-        let error = assemble(path, &Ptx(String::new()), CudaArch::DEFAULT, &options).unwrap_err();
+        let error = compile(path, &Ptx(String::new()), CudaArch::DEFAULT, &options).unwrap_err();
         assert!(matches!(error, Error::Io { path: of, .. } if of == path));
     }
 }

@@ -22,13 +22,13 @@ const LEAST_OF_LOOPS: u32 = 32;
 const LEAST_OF_WARPS: u32 = 64;
 
 /// The GPU gives registers to warps in units of 256 (CUDA Programming Guide, "Technical Specifications").
-const UNIT: u32 = 8;
+pub(super) const UNIT: u32 = 8;
 
 /// The most that a thread can have, in such units (same section).
 const MOST: u32 = 248;
 
 /// Registers of an SM (same section).
-const OF_SM: u32 = 65_536;
+pub(super) const OF_SM: u32 = 65_536;
 
 /// Registers that a launch needs in addition where it does not call the device runtime, so that it keeps nothing in memory.
 const LAUNCH: u32 = 24;

@@ -9,6 +9,7 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::BasicMetadataValueEnum;
 
+use super::workarounds::instruction;
 use crate::error::{Error, Result};
 
 /// The operations that are rounded on request: intrinsic, instruction, register.
@@ -85,11 +86,26 @@ pub(super) fn relax(ptx: &str) -> String {
             let found =
                 RELAXED.iter().find(|(rounded, _)| !is_assembly && text.starts_with(rounded));
             match found {
-                Some((rounded, relaxed)) => line.replacen(rounded, relaxed, 1),
+                Some((rounded, relaxed)) => product_of_two(&line.replacen(rounded, relaxed, 1)),
                 None => line.to_owned(),
             }
         })
         .collect()
+}
+
+/// A sum of a number with itself as its product with 2, as which LLVM got it: ptxas fuses a product with a sum.
+fn product_of_two(line: &str) -> String {
+    let product = instruction(line).and_then(|[indent, word, operands, end]| {
+        let two = match word.strip_prefix("add.")? {
+            "f32" | "ftz.f32" => "0f40000000",
+            "f64" => "0d4000000000000000",
+            _ => return None,
+        };
+        let word = word.replacen("add", "mul", 1);
+        let [result, left, right] = operands.split(", ").collect::<Vec<_>>().try_into().ok()?;
+        (left == right).then(|| format!("{indent}{word} {result}, {left}, {two};{end}"))
+    });
+    product.unwrap_or_else(|| line.to_owned())
 }
 
 #[cfg(test)]
@@ -108,6 +124,9 @@ mod tests {
 \tmul.rn.f32 %r5, %r2, %r3;
 \t// end inline asm
 \tsub.rn.f32 \t%r6, %r5, %r1;
+\tadd.rn.f32 \t%r7, %r6, %r6;
+\tadd.rn.f64 \t%rd4, %rd1, %rd1; // twice
+\tsub.rn.f64 \t%rd5, %rd1, %rd1;
 ";
         insta::assert_snapshot!(relax(ptx));
     }

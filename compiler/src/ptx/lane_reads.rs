@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::workarounds::{functions, instruction};
+use super::workarounds::{functions, instruction, is_no_instruction};
 
 /// Functions that read it several times read it first, and copy the result.
 pub(super) fn merge(ptx: String) -> String {
@@ -19,20 +19,11 @@ pub(super) fn merge(ptx: String) -> String {
 fn merged(function: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
     let reads = lines.iter().filter(|line| result_of_read(line).is_some()).count();
-    let opening = lines.iter().rposition(|line| line.starts_with('{'));
-    let (2.., Some(opening)) = (reads, opening) else { return function.into() };
-    let is_declaration = |line: &str| {
-        let line = line.trim_start();
-        line.is_empty()
-            || line.starts_with("//")
-            || line.starts_with(".reg")
-            || line.starts_with(".local")
-    };
-    let declarations = lines[opening + 1..].iter().take_while(|line| is_declaration(line)).count();
-    let mut text = lines[..=opening + declarations].concat();
+    let (2.., Some(begin)) = (reads, first_instruction(&lines)) else { return function.into() };
+    let mut text = lines[..begin].concat();
     // Assembly has registers of its own, which have other names.
     text += "\t.reg .b32 \t%gridlet_lane;\n\tmov.u32 \t%gridlet_lane, %laneid;\n";
-    for line in &lines[opening + 1 + declarations..] {
+    for line in &lines[begin..] {
         match result_of_read(line) {
             Some([indent, result, end]) => {
                 text += &format!("{indent}mov.u32 \t{result}, %gridlet_lane;{end}")
@@ -41,6 +32,17 @@ fn merged(function: &str) -> Cow<'_, str> {
         }
     }
     text.into()
+}
+
+/// The line behind the declarations of a function, of all lines up to its end.
+pub(super) fn first_instruction(lines: &[&str]) -> Option<usize> {
+    let begin = lines.iter().rposition(|line| line.starts_with('{'))? + 1;
+    let is_declaration = |line: &&str| {
+        let word = line.trim_start();
+        is_no_instruction(line) && !word.starts_with(".loc\t")
+            || [".reg", ".local", ".shared"].iter().any(|kind| word.starts_with(kind))
+    };
+    Some(begin + lines[begin..].iter().take_while(|line| is_declaration(line)).count())
 }
 
 /// The register that a line reads `%laneid` to, between its indentation and what follows the instruction.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::ptr;
 
 use super::guard::{self, Process, Stop};
-use super::{Ptx, PtxOptions, quotients, workarounds};
+use super::{Ptx, PtxOptions, quotients, steady_reads, workarounds};
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
 use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
@@ -215,7 +215,10 @@ impl<'a> Job<'a> {
         }
         let compiled = compiled.map_err(|error| with_line(error, &self.module.bytes));
         compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
-            let ptx = if self.optimizes { quotients::expand(ptx) } else { ptx };
+            let ptx = match self.optimizes {
+                true => steady_reads::hoist(quotients::expand(ptx)),
+                false => ptx,
+            };
             PtxOutput { ptx: Ptx(ptx), log }
         })
     }

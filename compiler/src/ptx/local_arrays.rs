@@ -40,7 +40,7 @@ const MAX_OF_LLVM: u64 = 300;
 /// The widest access of memory, in bytes.
 const WIDEST: u32 = 16;
 
-/// Aligns local arrays so that LLVM may access 16 bytes at once, where that takes no more memory. Whether there are any.
+/// Aligns local arrays so that LLVM may access up to 16 bytes at once, where that takes no more memory. Whether there are any.
 pub(super) fn align(module: &Module<'_>, data: &TargetData) -> Result<bool> {
     let mut any = false;
     for alloca in
@@ -48,10 +48,14 @@ pub(super) fn align(module: &Module<'_>, data: &TargetData) -> Result<bool> {
     {
         // SAFETY: the instruction is an `alloca`.
         let ty = unsafe { AnyTypeEnum::new(LLVMGetAllocatedType(alloca.as_value_ref())) };
-        any |= ty.is_array_type();
-        let is_wide = ty.is_array_type() && data.get_abi_size(&ty).is_multiple_of(WIDEST.into());
-        if is_wide && alloca.get_alignment().is_ok_and(|bytes| bytes < WIDEST) {
-            let aligned = alloca.set_alignment(WIDEST);
+        if !ty.is_array_type() {
+            continue;
+        }
+        any = true;
+        let size = data.get_abi_size(&ty);
+        let widest = 1 << size.trailing_zeros().min(WIDEST.trailing_zeros());
+        if size > 0 && alloca.get_alignment().is_ok_and(|bytes| bytes < widest) {
+            let aligned = alloca.set_alignment(widest);
             aligned.map_err(|error| Error::internal("ptx", format!("alignment: {error}")))?;
         }
     }

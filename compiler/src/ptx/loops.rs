@@ -86,7 +86,7 @@ pub(super) struct Counter<'ctx> {
 }
 
 /// The weight of a division of 64 bits.
-pub(super) const LONG_DIVISION: u64 = 60;
+const LONG_DIVISION: u64 = 60;
 
 /// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.
 pub(super) fn weight(instruction: InstructionValue<'_>) -> u64 {

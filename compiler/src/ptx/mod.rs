@@ -24,6 +24,8 @@ mod fast_math;
 mod geometry;
 pub(crate) mod guard;
 mod half_selects;
+#[cfg(feature = "llvm")]
+mod invariant_loads;
 mod lane_reads;
 #[cfg(feature = "llvm")]
 mod latches;
@@ -56,6 +58,7 @@ mod selections;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;
+mod steady_reads;
 #[cfg(feature = "llvm")]
 mod subprogram_types;
 #[cfg(feature = "llvm")]

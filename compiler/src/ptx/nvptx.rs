@@ -22,8 +22,8 @@ use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
     Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint, fast_math,
-    geometry, latches, local_arrays, loops, minimum, quotients, reflect, remainders, selections,
-    subprogram_types, trailing_zeros, unrolling, vector_loads, workarounds,
+    geometry, invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect,
+    remainders, selections, subprogram_types, trailing_zeros, unrolling, vector_loads, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -200,6 +200,7 @@ fn optimise<'ctx>(
     }
     let run = |passes: &str| run(&module, machine, passes);
     run("default<O3>")?;
+    invariant_loads::mark(&module, context)?;
     counters::join(&module)?;
     let loops = unrolling::unroll_more(&module, context)?;
     if !loops.is_empty() {
@@ -220,9 +221,11 @@ fn optimise<'ctx>(
     loads.into_iter().try_for_each(|load| set_volatile(load, false))?;
     run("function(simplifycfg)")?;
     // LLVM merges neighbouring accesses of memory only if the address shows their alignment, which it does for a variable in
-    // shared memory, but not for a generic pointer to it. The inference crashes (LLVM 22.1) on tables of `switch`, which have no
-    // address space yet.
-    run("generic-to-nvvm,function(infer-address-spaces,early-cse,infer-alignment)")?;
+    // shared memory, but not for a generic pointer to it, and for a local variable, but not for a pointer to local memory. The inference
+    // of address spaces crashes (LLVM 22.1) on tables of `switch`, which have none yet.
+    run(
+        "generic-to-nvvm,function(infer-alignment,infer-address-spaces,early-cse,infer-alignment)",
+    )?;
     trailing_zeros::expand(&module)?;
     run("always-inline")?;
     reduce_strength(&module, machine)?;

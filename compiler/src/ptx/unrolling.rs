@@ -4,7 +4,7 @@
 //! unrolling, such a loop gets the hint to be unrolled up to libNVVM's size, by a factor that leaves no remainder.
 //!
 //! Where only the run shows the number, as of a loop from `thread_idx.x` up to a size in steps of 256, LLVM itself does not unroll here
-//! (`nvptx.rs` sets its options): it would by 2 or by 8, and ptxas again. libNVVM unrolls four times, and such a loop gets that hint. But
+//! (`nvptx.rs` sets its options): it would by 2 or by 8, and ptxas again. libNVVM unrolls four times, or twice, and such a loop gets that hint. But
 //! where a counter could wrap, no number is known, and LLVM would keep an exit in each copy: ptxas unrolls better then. It unrolls the others
 //! worse: LLVM's back end makes the counter start one step early, perhaps below zero, so ptxas runs the first round alone.
 //!
@@ -21,18 +21,24 @@ use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
 use inkwell::values::{AsValueRef, InstructionValue, MetadataValue};
 
-use super::loops::{self, LONG_DIVISION, Loop, successors, weight};
+use super::loops::{self, Loop, successors, weight};
 use crate::codegen::{hint, loop_node};
 use crate::error::{Error, Result};
 
 /// Maximum number of instructions of an unrolled loop.
 const MAX_INSTRUCTIONS: u64 = 220;
 
-/// How far loops are unrolled whose number of iterations only the run shows.
-const OPEN_FACTOR: u32 = 4;
+/// Maximum number of instructions of a loop that is unrolled fully, as of libNVVM 13.0.
+const MAX_FULL: u64 = 400;
 
-/// And those that are too large for that because of divisions of 64 bits.
-const LONG_FACTOR: u32 = 2;
+/// The same for short bodies: of long ones, the copies share less, and need more registers.
+const MAX_FULL_OF_SHORT: u64 = 800;
+
+/// The most instructions of a short body.
+const SHORT_BODY: u64 = 70;
+
+/// How far loops are unrolled whose number of iterations only the run shows: as far as their size allows.
+const OPEN_FACTORS: [u32; 2] = [4, 2];
 
 /// The operand of `llvm.loop` that marks loops with a hint in the program. LLVM replaces the hint, but keeps other operands.
 const HAS_HINT: &str = "gridlet.hint";
@@ -70,9 +76,12 @@ pub(super) fn unroll_more<'ctx>(
             // LLVM marks the loops that it has unrolled, and their remainders.
             let is_left = latch.get_metadata(kind).is_some_and(|node| !operands(node).is_empty());
             let open = || open_factor(&found).filter(|_| !is_left);
-            let Some(factor) = factor(&found).or_else(open) else { continue };
-            let node = loop_node(context, &[hint(context, "count", Some(factor))]);
-            set(latch, node, kind)?;
+            let hint = match factor(&found).or_else(open) {
+                _ if is_short(&found) => hint(context, "full", None),
+                Some(factor) => hint(context, "count", Some(factor)),
+                None => continue,
+            };
+            set(latch, loop_node(context, &[hint]), kind)?;
             asked.push(found);
         }
     }
@@ -173,6 +182,13 @@ fn factor(of: &Loop<'_>) -> Option<u32> {
     (factor > 1).then_some(u32::try_from(factor).ok()?)
 }
 
+/// Whether a loop with a known number of iterations is short enough to be unrolled fully.
+fn is_short(of: &Loop<'_>) -> bool {
+    let size = size(of).saturating_sub(2).max(1);
+    let limit = if size <= SHORT_BODY { MAX_FULL_OF_SHORT } else { MAX_FULL };
+    of.iterations().is_some_and(|iterations| size.saturating_mul(iterations) <= limit)
+}
+
 /// The factor for a loop with a constant step and one exit, whose number of iterations only the run shows.
 fn open_factor(of: &Loop<'_>) -> Option<u32> {
     let is_exit =
@@ -180,16 +196,8 @@ fn open_factor(of: &Loop<'_>) -> Option<u32> {
     let exits: Vec<_> = of.blocks.iter().filter(is_exit).collect();
     let is_open = exits == [&of.latch] && of.iterations().is_none();
     of.counter().filter(|counter| is_open && counter.is_bounded)?;
-    let keeps_limit = |size: u64, factor: u32| size * u64::from(factor) <= MAX_INSTRUCTIONS;
-    let instructions = of.blocks.iter().flat_map(|block| block.get_instructions());
-    let short: u64 = instructions.map(weight).filter(|weight| *weight < LONG_DIVISION).sum();
-    match size(of) {
-        size if keeps_limit(size, OPEN_FACTOR) => Some(OPEN_FACTOR),
-        size if keeps_limit(size, LONG_FACTOR) && keeps_limit(short, OPEN_FACTOR) => {
-            Some(LONG_FACTOR)
-        }
-        _ => None,
-    }
+    let size = size(of);
+    OPEN_FACTORS.into_iter().find(|factor| size * u64::from(*factor) <= MAX_INSTRUCTIONS)
 }
 
 /// The size in machine code, roughly.

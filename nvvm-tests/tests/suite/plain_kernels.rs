@@ -1,10 +1,12 @@
 //! The PTX of kernels through both back ends, compared with what nvcc makes of them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
+use gridlet::link::cubin::kernel_resources;
 use gridlet::source::SourceMap;
 use nvvm_tests::{FOR_PTX, toolchain_or_skip};
 
@@ -364,16 +366,61 @@ fn kernels_that_run_resident_read_coherently() {
     }
 }
 
+/// `counts` changes its variable, and `plain` promises nothing.
+#[test]
+fn variables_that_a_program_only_reads_are_read_without_coherence() {
+    let source = "
+        static table: [u8; 4] = [7, 5, 3, 1];
+        static counter: u32 = 0;
+        fn at(i: u32) -> u32 { return table[i & 3] as u32; }
+        #[noalias]
+        kernel promises(i: u32, p: *mut u32) { p[i] = at(i) + table[0] as u32; p[i + 1] = at(i + 1); }
+        #[noalias]
+        kernel counts(p: *mut u32) { counter += 1; p[0] = counter; }
+        kernel plain(i: u32, p: *mut u32) { p[i] = table[i & 3] as u32; }";
+    let test = "variables_that_a_program_only_reads_are_read_without_coherence";
+    let Some(ways) = kernels(test, source) else { return };
+    for (backend, kernels) in ways {
+        // The function is called by one kernel alone, the variable read by both.
+        for (name, constant, other) in [("promises", 3, 1), ("plain", 0, 1), ("counts", 0, 1)] {
+            let ptx = &kernels[name];
+            let incoherent = count(ptx, "ld.global.nc.");
+            let all = count(ptx, "ld.global");
+            assert_eq!((incoherent, all - incoherent), (constant, other), "{backend:?}:\n{ptx}");
+        }
+    }
+}
+
+/// An SM has room for a third more threads with 32 registers than with 34.
+#[test]
+fn kernels_with_a_register_too_many_are_assembled_with_fewer() {
+    let test = "kernels_with_a_register_too_many_are_assembled_with_fewer";
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_PTX) else { return };
+    let session = Session::with_toolchain(toolchain);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/kernels/half_ratio.grid");
+    let program = compile::check(compile::load(&path).unwrap()).unwrap();
+    let built = session.cubin(&program, &BuildOptions::default()).unwrap();
+    let limited: Vec<&str> =
+        built.ptx.0.lines().filter(|line| line.starts_with(".maxnreg")).collect();
+    assert_eq!(limited, [".maxnreg 32"]);
+    let kernels = kernel_resources(&built.cubin).unwrap();
+    let found: Vec<_> =
+        kernels.iter().map(|kernel| (kernel.registers, kernel.local_bytes)).collect();
+    assert_eq!(found, [(32, 0)]);
+}
+
 #[test]
 fn large_shared_variables_are_aligned_to_16_bytes() {
     let source = "
         kernel k(p: *mut u32) {
             shared large: [u32; 4];
             shared small: [u32; 3];
+            shared bytes: [u8; 32];
             large[thread_idx.x] = 1;
             small[thread_idx.x] = 2;
+            bytes[thread_idx.x] = 3;
             sync_threads();
-            p[0] = large[p[1]] + small[p[2]];
+            p[0] = large[p[1]] + small[p[2]] + bytes[p[3]] as u32;
         }
     ";
     let Some(ways) = kernels("large_shared_variables_are_aligned_to_16_bytes", source) else {
@@ -383,7 +430,9 @@ fn large_shared_variables_are_aligned_to_16_bytes() {
         let ptx = &kernels["k"];
         let shared: Vec<&str> =
             ptx.lines().filter(|line| line.contains(".shared .align")).collect();
-        assert_eq!(shared.len(), 2, "{backend:?}:\n{ptx}");
+        assert_eq!(shared.len(), 3, "{backend:?}:\n{ptx}");
+        // A word of bytes is taken apart at each use.
+        assert!(shared.iter().any(|line| line.contains(".align 4") && line.contains("[32]")));
         assert!(shared.iter().any(|line| line.contains(".align 16") && line.contains("[16]")));
         assert!(shared.iter().any(|line| line.contains(".align 4") && line.contains("[12]")));
     }

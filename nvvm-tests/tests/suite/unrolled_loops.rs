@@ -177,6 +177,86 @@ fn llvm_unrolls_loops_as_far_as_libnvvm() {
     assert!(count(&by_llvm["divided"], RECIPROCAL) <= 4, "{}", by_llvm["divided"]);
 }
 
+/// Five rounds share most of what they load, and LLVM itself unrolls only by powers of two.
+#[test]
+fn llvm_unrolls_loops_with_few_rounds_fully() {
+    let source = "
+        kernel few(out: *mut f32, x: *const f32, scale: f32) {
+            let mut sum = 0.0f32;
+            for d in 0u32..5 {
+                let mut part = 0.0f32;
+                for k in 0u32..9 { let e = x[k] - x[d + k]; part += e * e; }
+                sum += exp(-part * scale);
+            }
+            out[0] = sum;
+        }
+        kernel open(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            for i in (thread_idx.x..n).step(256) {
+                let a = x[i];
+                let mut e = a;
+                for k in 0u32..20 { e = e * a + x[k] * e - a / 3.0; }
+                sum += rsqrt(e);
+            }
+            out[0] = sum;
+        }";
+    let test = "llvm_unrolls_loops_with_few_rounds_fully";
+    let Some([_, (_, by_llvm)]) = kernels(test, source) else { return };
+    assert_eq!(count(&by_llvm["few"], "bra"), 0, "{}", by_llvm["few"]);
+    // Two rounds, and one that may be left over.
+    let roots = count(&by_llvm["open"], "rsqrt");
+    assert_eq!(roots, 3, "{}", by_llvm["open"]);
+}
+
+/// The addresses show no alignment once they are those of local memory.
+#[test]
+fn neighbours_in_local_arrays_of_bytes_are_read_at_once() {
+    let source = "
+        #[noalias]
+        kernel k(n: i32, from: *const u8, to: *mut u8) {
+            let mut digits = [0u8; 36];
+            for k in 0..25 {
+                let mut carry = from[k] as u32;
+                for j in 0..n {
+                    carry += digits[j] as u32 * 256;
+                    digits[j] = (carry % 58) as u8;
+                    carry /= 58;
+                }
+            }
+            for j in 0..n { to[j] = digits[n - j]; }
+        }";
+    let Some(both) = kernels("neighbours_in_local_arrays_of_bytes_are_read_at_once", source) else {
+        return;
+    };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let words = ["ld.local.v4", "ld.local.b32", "ld.local.u32"].map(|word| count(ptx, word));
+        assert!(words.iter().sum::<usize>() >= 1, "{backend:?}\n{ptx}");
+    }
+}
+
+/// A pointer that moves through a parameter's memory, in a loop of which rounds are peeled off.
+#[test]
+fn copies_of_rounds_read_without_coherence() {
+    let source = "
+        #[noalias]
+        kernel k(from: *const u8, to: *mut u8, counts: *const u32, n: u32) {
+            let mut p = from;
+            let mut size = 0u32;
+            for k in 0..n {
+                for _ in 0..counts[k] { to[size] = *p; size += 1; p = p + 1; }
+                p = p + 2;
+            }
+        }";
+    let Some(both) = kernels("copies_of_rounds_read_without_coherence", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let (all, incoherent) = (count(ptx, "ld.global"), count(ptx, "ld.global.nc"));
+        assert!(all >= 5, "{backend:?}\n{ptx}");
+        assert_eq!(all, incoherent, "{backend:?}\n{ptx}");
+    }
+}
+
 #[test]
 fn loops_with_a_constant_step_are_unrolled() {
     let source = "

@@ -43,6 +43,7 @@
 
 pub mod assigned;
 pub mod build;
+pub mod conditions;
 pub mod dominators;
 pub mod expand;
 pub mod graph;
@@ -53,6 +54,7 @@ pub mod parse;
 pub(crate) mod pointed;
 pub mod print;
 pub(crate) mod reach;
+pub mod read_only;
 pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;

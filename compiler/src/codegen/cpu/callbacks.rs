@@ -88,9 +88,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     fn load_invariant(&self, from: PointerValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let value = self.build().build_load(self.cx.pointer_type(), from, "")?;
         if let Some(load) = value.as_instruction_value() {
-            let kind = self.cx.context.get_kind_id("invariant.load");
-            load.set_metadata(self.cx.context.metadata_node(&[]), kind)
-                .map_err(|error| bug(format!("invariant.load: {error}")))?;
+            self.mark_invariant(load)?;
         }
         Ok(value)
     }

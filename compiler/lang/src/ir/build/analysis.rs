@@ -3,6 +3,7 @@
 use crate::check::tree::{Expr, ExprKind, Function, Program, Statement, StatementKind, UnaryOp};
 pub(super) use crate::check::visit::local_of_place;
 use crate::check::visit::{Node, visit_block};
+use crate::ir::conditions::{LOGICAL, OPERATOR, SPECULATION_LIMIT};
 use crate::types::Type;
 
 /// For each function, whether it takes the geometry: kernels do; a device function does if it, or a function
@@ -92,12 +93,6 @@ pub(super) fn is_same_variable(left: &Expr, right: &Expr) -> bool {
     }
 }
 
-/// The most that an expression may cost to be speculated in order to avoid a branch: two operators.
-const SPECULATION_LIMIT: u32 = 5;
-const OPERATOR: u32 = 2;
-/// What `&&` and `||` cost: a GPU's comparison also combines its result with another one.
-const LOGICAL: u32 = 1;
-
 /// Whether an expression may be evaluated speculatively: it is cheap, has no side effects, cannot trap, and
 /// reads only scalar locals and parameters. A field of a local may be unset, which `--check` reports if it is read.
 pub(super) fn is_worth_speculation(expr: &Expr) -> bool {
@@ -141,19 +136,22 @@ fn speculation_cost(expr: &Expr, most: u32) -> Option<u32> {
     Some(most - left_over)
 }
 
-/// The most `&&` and `||` that one branch decides about.
+fn is_float(ty: &Type) -> bool {
+    ty.as_scalar().is_some_and(|scalar| scalar.is_float())
+}
+
+/// The most `&&` and `||` that [`mixes_operators`] looks at.
 const MOST_LOGICAL: usize = 8;
 
-/// Whether a condition has both `&&` and `||`, and all that they decide about is worth speculation. LLVM makes one branch of several that lead
-/// to the same two places, but not where only some do.
-pub(super) fn is_worth_one_branch(expr: &Expr) -> bool {
+/// Whether a condition has both `&&` and `||`, and not many.
+pub(super) fn mixes_operators(expr: &Expr) -> bool {
     let (mut ands, mut ors) = (0, 0);
     let mut open = vec![expr];
     while let Some(expr) = open.pop() {
         match &expr.kind {
             ExprKind::Logical { is_and, left, right } => {
                 *(if *is_and { &mut ands } else { &mut ors }) += 1;
-                if ands + ors > MOST_LOGICAL || !is_worth_speculation(right) {
+                if ands + ors > MOST_LOGICAL {
                     return false;
                 }
                 open.extend([&**left, &**right]);
@@ -163,8 +161,4 @@ pub(super) fn is_worth_one_branch(expr: &Expr) -> bool {
         }
     }
     ands > 0 && ors > 0
-}
-
-fn is_float(ty: &Type) -> bool {
-    ty.as_scalar().is_some_and(|scalar| scalar.is_float())
 }

@@ -1,7 +1,7 @@
 //! Expressions: their values, and conditions as control flow.
 
 use super::analysis::{
-    is_place, is_same_variable, is_worth_one_branch, is_worth_speculation, local_of_place,
+    is_place, is_same_variable, is_worth_speculation, local_of_place, mixes_operators,
 };
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
@@ -143,7 +143,7 @@ impl FunctionBuilder<'_, '_> {
         is_place(expr) && !matches!(storage, Some(Storage::Value(_)))
     }
 
-    /// Branches on a condition. `&&`, `||` and `!` become control flow, without a value, but where one branch costs less.
+    /// Branches on a condition. `&&`, `||` and `!` become control flow, without a value.
     pub(super) fn condition(&mut self, expr: &Expr, yes: BlockId, no: BlockId) -> Result<()> {
         let mut rights = vec![];
         let (mut expr, mut yes, mut no) = (expr, yes, no);
@@ -153,7 +153,7 @@ impl FunctionBuilder<'_, '_> {
                     expr = operand;
                     std::mem::swap(&mut yes, &mut no);
                 }
-                ExprKind::Logical { is_and, left, right } if !is_worth_one_branch(expr) => {
+                ExprKind::Logical { is_and, left, right } => {
                     let [more] = self.body.blocks(if *is_and { "and" } else { "or" }, ["right"]);
                     rights.push((more, right, yes, no));
                     *(if *is_and { &mut yes } else { &mut no }) = more;
@@ -175,8 +175,14 @@ impl FunctionBuilder<'_, '_> {
     fn chain(&mut self, expr: &Expr) -> Result<Operand> {
         let mut links = vec![];
         let mut node = expr;
-        loop {
+        let mut is_outermost = true;
+        let is_mixed = loop {
             node = match &node.kind {
+                ExprKind::Logical { right, .. }
+                    if is_outermost && !is_worth_speculation(right) && mixes_operators(node) =>
+                {
+                    break true;
+                }
                 ExprKind::Logical { is_and, left, right } if !is_worth_speculation(right) => {
                     let name = if *is_and { "and" } else { "or" };
                     let [more, end] = self.body.blocks(name, ["right", "end"]);
@@ -188,14 +194,29 @@ impl FunctionBuilder<'_, '_> {
                     links.push(Link::Plain(node));
                     left
                 }
-                _ => break,
+                _ => break false,
             };
-        }
-        let mut value = self.value(node)?;
+            is_outermost &= !matches!(links.last(), Some(Link::Branch { .. }));
+        };
+        let mut value = if is_mixed { self.decided(node)? } else { self.value(node)? };
         while let Some(link) = links.pop() {
             value = self.link(link, value)?;
         }
         Ok(value)
+    }
+
+    /// The value of a condition that is decided by control flow alone, which back ends join: [`crate::ir::conditions`].
+    fn decided(&mut self, expr: &Expr) -> Result<Operand> {
+        let [yes, no, end] = self.body.blocks("decided", ["true", "false", "end"]);
+        let slot = self.body.slot("decided", Type::BOOL);
+        self.condition(expr, yes, no)?;
+        for (block, value) in [(yes, true), (no, false)] {
+            self.body.place(block);
+            self.body.store(slot.clone(), Operand::Const(Const::Bool(value)), expr.span);
+            self.body.jump(end);
+        }
+        self.body.place(end);
+        Ok(self.body.load(slot, &Type::BOOL, expr.span))
     }
 
     /// An operator of a chain, once its left side is evaluated.

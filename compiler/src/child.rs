@@ -108,7 +108,7 @@ fn answer(
     limits: Limits,
     work: impl FnOnce() -> std::result::Result<Vec<u8>, String> + Send,
 ) -> ! {
-    confine(errors, limits);
+    confine(&writer, errors, limits);
     let end = |mut writer: &File, tag: u8, bytes: &[u8]| -> ! {
         let mut whole = vec![tag];
         whole.extend((bytes.len() as u64).to_le_bytes());
@@ -140,7 +140,7 @@ fn answer(
 }
 
 /// Takes the parent's signal handlers and files from the child, which ends with its parent, and limits its memory.
-fn confine(errors: Option<&File>, limits: Limits) {
+fn confine(writer: &File, errors: Option<&File>, limits: Limits) {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let data = pages.and_then(|text| text.split(' ').nth(5)?.parse::<u64>().ok());
     // SAFETY: system calls with valid arguments. Their failure leaves the child less confined.
@@ -156,6 +156,13 @@ fn confine(errors: Option<&File>, limits: Limits) {
         }
         if let Some(errors) = errors {
             libc::dup2(errors.as_raw_fd(), 2);
+        }
+        // Others wait for the end of pipes that the parent writes, such as a ptxas.
+        #[cfg(target_os = "linux")]
+        {
+            let kept = u32::try_from(writer.as_raw_fd()).unwrap_or(0);
+            libc::syscall(libc::SYS_close_range, 3, kept.saturating_sub(1), 0);
+            libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
         }
         let limit = |bytes: u64| libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
         libc::setrlimit(libc::RLIMIT_CORE, &limit(0));
@@ -262,6 +269,19 @@ mod tests {
             End::Done(Err(message)) => message,
             End::Died { how, said } => format!("{how}{said}"),
         }
+    }
+
+    /// Whoever reads a pipe whose other end the child kept would wait for the child.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn files_of_the_parent_are_closed() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let ends = [reader.as_raw_fd(), writer.as_raw_fd()];
+        // SAFETY: a question about a descriptor.
+        let is_open = |end: &i32| unsafe { libc::fcntl(*end, libc::F_GETFD) } >= 0;
+        assert!(ends.iter().all(is_open));
+        let open = || Err(format!("{} open", ends.iter().filter(|end| is_open(end)).count()));
+        assert_eq!(end(open), "0 open");
     }
 
     #[test]

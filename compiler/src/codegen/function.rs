@@ -469,14 +469,14 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         match &block.terminator {
             Terminator::Jump(to) => {
                 let branch = self.build().build_unconditional_branch(self.target(*to)?)?;
-                self.mark_loop(branch, id, &block.terminator)?;
+                self.mark_loop(branch, id, block.terminator.successors())?;
             }
             Terminator::Branch { condition, then, otherwise } => {
                 let condition = int(self.operand(condition)?)?;
                 let otherwise = self.target(*otherwise)?;
                 let then = self.trap_or_block(*then, otherwise)?;
                 let branch = self.build().build_conditional_branch(condition, then, otherwise)?;
-                self.mark_loop(branch, id, &block.terminator)?;
+                self.mark_loop(branch, id, block.terminator.successors())?;
             }
             Terminator::Return(value) => {
                 self.report_early_return(id)?;
@@ -541,11 +541,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     ///
     /// On the CPU, a trap reports its position, and a shared block could not tell where the branch came from. On a GPU,
     /// the block seems to go on to the division: a loop with a second exit would not be unrolled.
-    pub(super) fn trap_or_block(
-        &self,
-        id: BlockId,
-        otherwise: BasicBlock<'ctx>,
-    ) -> Result<BasicBlock<'ctx>> {
+    fn trap_or_block(&self, id: BlockId, otherwise: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
         let block = self.target(id)?;
         if !self.is_division_trap(id) {
             return Ok(block);

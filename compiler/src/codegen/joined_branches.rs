@@ -7,8 +7,8 @@ use super::context::Target;
 use super::function::FunctionEmitter;
 use super::values::int;
 use crate::error::Result;
+use gridlet_lang::ir::BlockId;
 use gridlet_lang::ir::conditions::{self, Condition, Joined};
-use gridlet_lang::ir::{BlockId, Terminator};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Decides which branches become one. A checked image reports each access that a program does not ask for, and without optimisation a
@@ -45,9 +45,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let condition = self.condition(&joined.condition)?;
         let (then, otherwise) = (self.target(joined.then)?, self.target(joined.otherwise)?);
         let branch = self.build().build_conditional_branch(condition, then, otherwise)?;
-        let (then, otherwise) = (joined.then, joined.otherwise);
-        let condition = gridlet_lang::ir::Operand::Parameter(0);
-        self.mark_loop(branch, id, &Terminator::Branch { condition, then, otherwise })
+        self.mark_loop(branch, id, [joined.then, joined.otherwise].into_iter())
     }
 
     fn condition(&self, condition: &Condition<'_>) -> Result<IntValue<'ctx>> {

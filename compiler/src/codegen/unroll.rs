@@ -14,21 +14,21 @@ use super::bug;
 use super::context::ModuleContext;
 use super::function::FunctionEmitter;
 use crate::error::Result;
-use gridlet_lang::ir::{BlockId, Terminator, Unroll};
+use gridlet_lang::ir::{BlockId, Unroll};
 
 /// The nodes of a function's loops: all back edges of a loop must share one node.
 pub(super) type LoopNodes<'ctx> = RefCell<BTreeMap<BlockId, MetadataValue<'ctx>>>;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Marks a block's terminator if it is the back edge of a loop with an unroll hint.
+    /// Marks the branch at a block's end if it is the back edge of a loop with an unroll hint.
     pub(super) fn mark_loop(
         &self,
         branch: InstructionValue<'ctx>,
         from: BlockId,
-        terminator: &Terminator,
+        targets: impl Iterator<Item = BlockId>,
     ) -> Result<()> {
         // Only back edges go against the order of blocks.
-        for to in terminator.successors().filter(|to| *to <= from) {
+        for to in targets.filter(|to| *to <= from) {
             let head = self.function.blocks.get(to.index());
             let Some(unroll) = head.and_then(|head| head.unroll) else { continue };
             if unroll == Unroll::Known && self.cx.cpu().is_some() {

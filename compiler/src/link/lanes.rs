@@ -49,7 +49,7 @@ pub(crate) fn assemble(
     }
     if optimizes
         && losing.is_empty()
-        && let Some((limited, better)) = occupancy::improve(&ptx, &output.cubin, &assemble)?
+        && let Some((limited, better)) = occupancy::improve(&ptx, &output.cubin, &assemble)
         && barriers::read(&better.cubin, arch).losing.is_empty()
     {
         (ptx, output) = (limited, better);

@@ -28,16 +28,13 @@ const USUAL_THREADS: u32 = 256;
 const THREADS_OF_SM: u32 = 2048;
 
 /// Assembles PTX again with a limit for such kernels, where that needs no local memory and hardly more instructions. `cubin` was
-/// assembled without.
-///
-/// # Errors
-/// Those of `assemble`.
+/// assembled without, and stays where this fails.
 pub(super) fn improve(
     ptx: &Ptx,
     cubin: &Cubin,
     assemble: impl Fn(&Ptx) -> Result<LinkOutput>,
-) -> Result<Option<(Ptx, LinkOutput)>> {
-    let Ok(before) = kernel_resources(cubin) else { return Ok(None) };
+) -> Option<(Ptx, LinkOutput)> {
+    let before = kernel_resources(cubin).ok()?;
     let mut limits: BTreeMap<&str, u32> = before
         .iter()
         .filter_map(|kernel| Some((&*kernel.kernel, limit(&ptx.0, kernel)?)))
@@ -47,8 +44,8 @@ pub(super) fn improve(
         for (kernel, limit) in &limits {
             set_limit(&mut limited, kernel, *limit);
         }
-        let output = assemble(&limited)?;
-        let Ok(after) = kernel_resources(&output.cubin) else { return Ok(None) };
+        let output = assemble(&limited).ok()?;
+        let after = kernel_resources(&output.cubin).ok()?;
         let count = limits.len();
         // Both are sorted by name.
         for (before, after) in before.iter().zip(&after) {
@@ -57,10 +54,10 @@ pub(super) fn improve(
             }
         }
         if limits.len() == count {
-            return Ok(Some((limited, output)));
+            return Some((limited, output));
         }
     }
-    Ok(None)
+    None
 }
 
 /// Whether a kernel with fewer registers is as short and needs no more memory. Kernels without a limit stay as they are.

@@ -20,8 +20,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return;
         }
         let is_plain = |joined: &Joined<'_>| {
-            let targets = [joined.then, joined.otherwise];
-            !joined.blocks.is_empty() && !targets.iter().any(|to| self.is_division_trap(*to))
+            ![joined.then, joined.otherwise].iter().any(|to| self.is_division_trap(*to))
         };
         let all = conditions::joined(self.cx.ir, function);
         self.joined = all.into_iter().map(|joined| joined.filter(is_plain)).collect();

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use inkwell::AtomicOrdering;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
-use inkwell::llvm_sys::LLVMCallConv;
 use inkwell::module::Module;
 use inkwell::values::{
     AsValueRef as _, BasicValue as _, BasicValueEnum, FunctionValue, InstructionOpcode,
@@ -16,6 +15,7 @@ use inkwell::values::{
 };
 
 use super::loops;
+use super::nvptx::is_kernel;
 use crate::error::{Error, Result};
 
 /// How many values an address may be computed from.
@@ -24,9 +24,6 @@ const MOST_STEPS: usize = 64;
 /// Marks the loads, so that their copies are marked, too.
 pub(super) fn mark<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
     let kind = context.get_kind_id("invariant.load");
-    let is_kernel = |function: &FunctionValue<'_>| {
-        function.get_call_conventions() == LLVMCallConv::LLVMPTXKernelCallConv as u32
-    };
     for kernel in module.get_functions().filter(is_kernel) {
         let parameters = read_only_parameters(kernel);
         if parameters.is_empty() {

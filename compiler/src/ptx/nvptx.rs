@@ -309,12 +309,14 @@ fn has_variables(module: &Module<'_>) -> bool {
     units.any(|unit| unit.print().contains("emissionKind: FullDebug"))
 }
 
+/// Whether a function is an entry.
+pub(super) fn is_kernel(function: &FunctionValue<'_>) -> bool {
+    function.get_call_conventions() == LLVMCallConv::LLVMPTXKernelCallConv as u32
+}
+
 /// Whether a kernel takes more bytes of parameters than older versions of PTX allow.
 fn has_many_parameters(module: &Module<'_>, data: &TargetData) -> bool {
     let byval = Attribute::get_named_enum_kind_id("byval");
-    let is_kernel = |function: &FunctionValue<'_>| {
-        function.get_call_conventions() == LLVMCallConv::LLVMPTXKernelCallConv as u32
-    };
     let bytes = |function: FunctionValue<'_>| {
         let parameters = (0..).zip(function.get_params());
         let sizes = parameters.map(|(at, parameter)| {

@@ -223,7 +223,7 @@ mod tests {
         let name = |id: crate::ir::BlockId| function.blocks[id.index()].name.clone();
         let plans = joined(&module, function).into_iter().zip(&function.blocks);
         let plans = plans.filter_map(|(plan, block)| {
-            let plan = plan.filter(|plan| !plan.blocks.is_empty())?;
+            let plan = plan?;
             let others: Vec<_> = plan.blocks.iter().map(|id| name(*id)).collect();
             let targets = format!("{}, {}", name(plan.then), name(plan.otherwise));
             Some(format!(

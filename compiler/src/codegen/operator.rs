@@ -65,15 +65,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         let right = if is_shift { self.cast(right, &right_type, &ty)? } else { right };
         let (left, right, signed) = (int(left)?, int(right)?, scalar.is_signed());
-        // In 32 bits, as C++ computes: libNVVM would compute bytes in 16, and convert between the two.
-        let is_promoted = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
-        if is_promoted && scalar.bits() == 8 {
+        // In 32 bits, as C++ computes: libNVVM would compute bytes in 16, and convert between the two. ptxas has no shift of 16 bits, and
+        // takes several instructions for one by a number that it does not know.
+        let is_promoted = match op {
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => scalar.bits() == 8,
+            BinaryOp::Shl | BinaryOp::Shr => scalar.bits() < 32 && !right.is_const(),
+            _ => false,
+        };
+        if is_promoted {
+            let narrow = left.get_type();
             let (left, right) = (self.promoted(left, signed)?, self.promoted(right, signed)?);
             let result = self.binary_int(op, left, right, signed)?;
-            return Ok(self
-                .build()
-                .build_int_truncate_or_bit_cast(result, self.cx.int_type(8), "")?
-                .into());
+            return Ok(self.build().build_int_truncate_or_bit_cast(result, narrow, "")?.into());
         }
         Ok(self.binary_int(op, left, right, signed)?.into())
     }

@@ -87,6 +87,13 @@ impl Session {
                     _ => None,
                 };
                 let module = check_sums.as_ref().unwrap_or(module);
+                let unmasked = match process {
+                    Process::This if options.optimize => {
+                        ptx::shift_counts::unmask(module, options.arch, &ptx_options)?
+                    }
+                    _ => None,
+                };
+                let module = unmasked.as_ref().unwrap_or(module);
                 // libNVVM and ptxas do not take them beside descriptions of variables.
                 let named = match options.debug_variables() {
                     true => None,

@@ -189,11 +189,11 @@ fn array_of(address: BasicValueEnum<'_>) -> Option<(usize, Vec<BasicValueEnum<'_
 /// How far an index is followed to its counter.
 const MOST_STEPS: u32 = 8;
 
-/// Whether a value depends on a counter of this loop.
+/// Whether a value depends on a counter of this loop, which may be where that of a loop inside begins.
 fn depends_on(this: &Loop<'_>, value: BasicValueEnum<'_>, steps: u32) -> bool {
     let Some(from) = instruction(value).filter(|_| steps > 0) else { return false };
     match from.get_opcode() {
-        InstructionOpcode::Phi => is_counter(this, from),
+        InstructionOpcode::Phi if is_counter(this, from) => true,
         InstructionOpcode::Load | InstructionOpcode::Call => false,
         _ => values(from).any(|value| depends_on(this, value, steps - 1)),
     }
@@ -218,7 +218,9 @@ impl Known<'_, '_> {
             InstructionOpcode::Phi => {
                 let block = from.get_parent().map(loops::address);
                 let of = block.and_then(|block| self.of_blocks.get(&block));
+                // Otherwise one of several constants, for example where a loop has two exits. ptxas finds a register for each.
                 of.is_some_and(|at| is_counter(&self.loops[*at], from))
+                    || all(&values(from).collect::<Vec<_>>())
             }
             InstructionOpcode::Load => address(from)
                 .and_then(array_of)

@@ -19,6 +19,8 @@ mod differences;
 mod disjoint;
 mod division_traps;
 #[cfg(feature = "llvm")]
+mod early_loads;
+#[cfg(feature = "llvm")]
 mod fast_math;
 #[cfg(feature = "llvm")]
 mod geometry;
@@ -57,7 +59,11 @@ mod remainders;
 mod selections;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
+pub(crate) mod shift_counts;
+#[cfg(feature = "llvm")]
 pub(crate) mod splice;
+#[cfg(feature = "llvm")]
+mod stack;
 mod steady_reads;
 #[cfg(feature = "llvm")]
 mod subprogram_types;

@@ -21,9 +21,10 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint, fast_math,
-    geometry, invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect,
-    remainders, selections, subprogram_types, trailing_zeros, unrolling, vector_loads, workarounds,
+    Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint,
+    early_loads, fast_math, geometry, invariant_loads, latches, local_arrays, loops, minimum,
+    quotients, reflect, remainders, selections, stack, subprogram_types, trailing_zeros, unrolling,
+    vector_loads, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -171,7 +172,7 @@ fn of_bitcode(
     }
     let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
     if options.opt_level > 0 {
-        ptx = absolute::widen(selections::join(contraction::relax(&ptx)));
+        ptx = stack::localise(absolute::widen(selections::join(contraction::relax(&ptx))));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
@@ -231,6 +232,7 @@ fn optimise<'ctx>(
     reduce_strength(&module, machine)?;
     remainders::restore(&module)?;
     disjoint::add(&module)?;
+    early_loads::hoist(&module);
     geometry::order(&module);
     Ok(module)
 }

@@ -46,6 +46,55 @@ fn loops_through_local_arrays_are_unrolled() {
     assert!(!text.contains(".local"), "{text}");
 }
 
+/// The loop inside begins where the other one is, and has two exits. Unrolled, each store has one of several constant addresses, and ptxas
+/// keeps the array in registers if all its accesses are local.
+#[test]
+fn insertion_sorts_are_unrolled() {
+    let text = ptx("
+        #[noalias]
+        kernel k(n: u32, from: *const f32, to: *mut f32) {
+            let mut sorted: [f32; 15];
+            for k in 0u32..15 {
+                let value = from[k * n + thread_idx.x];
+                let mut at = k;
+                while at > 0 && sorted[at - 1] > value {
+                    sorted[at] = sorted[at - 1];
+                    at -= 1;
+                }
+                sorted[at] = value;
+            }
+            to[thread_idx.x] = sorted[11] - sorted[3];
+        }");
+    assert_eq!(text.matches("ld.global.nc").count(), 15, "{text}");
+    let accesses = |of: &str| text.lines().filter(|line| line.trim().starts_with(of)).count();
+    assert!(accesses("st.local.b32") > 100, "{text}");
+    assert_eq!((accesses("st.b32"), accesses("ld.b32")), (0, 0), "{text}");
+}
+
+/// Otherwise a thread waits for memory in each round.
+#[test]
+fn rounds_of_an_unrolled_loop_load_before_the_first_stores() {
+    let of = |parameters: &str| {
+        let text = ptx(&format!(
+            "{parameters} kernel k(n: u32, from: *const f32, to: *mut f32) {{
+                let mut sum: f32 = 0.0;
+                for k in 0..n {{
+                    sum = sum * 0.5 + from[k * 128 + thread_idx.x];
+                    to[k * 128 + thread_idx.x] = sum;
+                }}
+            }}"
+        ));
+        let accesses = text.lines().filter_map(|line| {
+            let word = line.split_whitespace().next()?;
+            word.contains(".global").then(|| word.split('.').next().unwrap_or_default().to_owned())
+        });
+        accesses.collect::<Vec<_>>()[..8].join(" ")
+    };
+    assert_eq!(of("#[noalias]"), "ld ld ld ld st st st st");
+    // A store may change what is loaded.
+    assert_eq!(of(""), "ld st ld st ld st ld st");
+}
+
 #[test]
 fn loops_through_arrays_that_stay_in_memory_are_not_unrolled() {
     let shuffle = "

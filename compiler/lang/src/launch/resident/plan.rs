@@ -19,8 +19,16 @@ use crate::types::layout::type_layout;
 /// Maximum number of threads in a block (CUDA C++ Programming Guide, "Technical Specifications").
 const MAX_THREADS: u32 = 1024;
 
+/// The most shared memory that a worker asks for.
+const MAX_SHARED_BYTES: u32 = 200 * 1024;
+
 /// Bytes of dynamic shared memory that are reserved if a launch asks for a number that is not a constant.
 const UNKNOWN_SHARED_BYTES: u32 = 32 * 1024;
+
+/// Bytes of shared memory for each thread of a worker that let small blocks run side by side. With these a worker has no more than 48 KiB,
+/// which every GPU gives to a block, and as many workers fit on an SM as their threads allow: an SM has 64 bytes or more for a thread (CUDA
+/// Programming Guide, "Technical Specifications per Compute Capability").
+const SHARED_BYTES_OF_THREAD: u32 = 48;
 
 /// Bytes of a record before the parameter buffer; `HEADER_BYTES` in `scheduler/state.grid`.
 const HEADER_BYTES: u32 = 64;
@@ -100,7 +108,8 @@ impl Plan {
         let declared = declared.filter_map(|(kernel, _)| Some(kernel.launch_bounds?.max_threads));
         let declared_threads = declared.max().unwrap_or(0);
         let mut max_block_threads = 1;
-        let mut shared_bytes = 0;
+        // The threads and the shared memory of each launch's blocks.
+        let mut blocks = vec![];
         // By kernel that is launched, the largest block of a constant size.
         let mut largest = vec![None; module.kernels.len()];
         // And whether its grids need not wait for each other.
@@ -111,16 +120,16 @@ impl Plan {
             largest[kernel] = largest[kernel].max(Some(block.unwrap_or(0)));
             may_pile_up[kernel] |= launch.stream == Stream::FireAndForget;
             let block = block.unwrap_or(u64::from(threads[kernel]));
-            max_block_threads = max_block_threads.max(block.min(MAX_THREADS.into()) as u32);
+            let block = block.min(MAX_THREADS.into()) as u32;
+            max_block_threads = max_block_threads.max(block);
             let extra = match constant(function, &launch.shared) {
                 Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
                 None => UNKNOWN_SHARED_BYTES,
             };
             let own = shared[kernel].next_multiple_of(16);
-            shared_bytes = shared_bytes.max(own.saturating_add(extra));
+            blocks.push((block, own.saturating_add(extra)));
         });
-        // What no block can have makes its launch fail.
-        let shared_bytes = shared_bytes.min(200 * 1024).next_multiple_of(16);
+        let shared_bytes = shared_of_worker(&blocks, max_block_threads);
         let sizes = nests.iter().zip(&layouts.kernels).filter(|(nests, _)| **nests);
         let parameters = sizes.map(|(_, layout)| layout.size).max().unwrap_or(0);
         let early = returns_before(module);
@@ -206,6 +215,22 @@ impl Plan {
     pub(super) fn thread_bound(&self) -> Option<u32> {
         (self.max_block_threads.max(self.declared_threads) > 256).then_some(MAX_THREADS)
     }
+}
+
+/// The shared memory of a worker with so many threads: enough for the block of any launch, and up to a limit for as many blocks side by
+/// side as it has warps for. `blocks` has the threads and the shared memory of the blocks of each launch.
+fn shared_of_worker(blocks: &[(u32, u32)], threads: u32) -> u32 {
+    let warps = threads.div_ceil(32);
+    let one = blocks.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+    // Each warp has an equal part, in units of 16 bytes.
+    let side_by_side = blocks.iter().filter_map(|(threads, bytes)| {
+        let width = threads.div_ceil(32).max(1);
+        let of_warp = bytes.div_ceil(width).checked_next_multiple_of(16)?;
+        (width * 2 <= warps).then_some(of_warp.saturating_mul(warps))
+    });
+    let all = side_by_side.max().unwrap_or(0).min(warps * 32 * SHARED_BYTES_OF_THREAD);
+    // What no block can have makes its launch fail.
+    one.max(all).min(MAX_SHARED_BYTES).next_multiple_of(16)
 }
 
 /// By kernel, whether it lets the resident kernel have few registers: it has `loops` ([`graph::has_loops`]), and no grid waits for another
@@ -443,4 +468,26 @@ pub(super) fn takes_mask(kind: &InstKind) -> bool {
             ..
         }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shared_of_worker;
+
+    #[test]
+    fn small_blocks_run_side_by_side_as_far_as_shared_memory_goes() {
+        // Floyd and Warshall's algorithm in tiles: blocks of 1,024 threads, and four of 256 in their place.
+        assert_eq!(shared_of_worker(&[(1024, 4096), (1024, 8192), (256, 8192)], 1024), 32 * 1024);
+        // Not all eight fit into 48 KiB.
+        assert_eq!(shared_of_worker(&[(1024, 0), (128, 8192)], 1024), 48 * 1024);
+        // A block alone may have more.
+        assert_eq!(shared_of_worker(&[(256, 100 * 1024)], 1024), 100 * 1024);
+        assert_eq!(shared_of_worker(&[(32, u32::MAX)], 1024), 200 * 1024);
+        // A warp's part is a multiple of 16 bytes.
+        assert_eq!(shared_of_worker(&[(128, 0), (32, 100)], 128), 4 * 112);
+        // No second block fits beside these, and most need none.
+        assert_eq!(shared_of_worker(&[(256, 100), (192, 400)], 256), 400);
+        assert_eq!(shared_of_worker(&[(1, 0)], 1), 0);
+        assert_eq!(shared_of_worker(&[], 1), 0);
+    }
 }

@@ -19,8 +19,6 @@ mod differences;
 mod disjoint;
 mod division_traps;
 #[cfg(feature = "llvm")]
-mod early_loads;
-#[cfg(feature = "llvm")]
 mod fast_math;
 #[cfg(feature = "llvm")]
 mod geometry;

@@ -21,10 +21,10 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint,
-    early_loads, fast_math, geometry, invariant_loads, latches, local_arrays, loops, minimum,
-    quotients, reflect, remainders, selections, stack, subprogram_types, trailing_zeros, unrolling,
-    vector_loads, workarounds,
+    Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint, fast_math,
+    geometry, invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect,
+    remainders, selections, stack, subprogram_types, trailing_zeros, unrolling, vector_loads,
+    workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -232,7 +232,6 @@ fn optimise<'ctx>(
     reduce_strength(&module, machine)?;
     remainders::restore(&module)?;
     disjoint::add(&module)?;
-    early_loads::hoist(&module);
     geometry::order(&module);
     Ok(module)
 }

@@ -71,30 +71,6 @@ fn insertion_sorts_are_unrolled() {
     assert_eq!((accesses("st.b32"), accesses("ld.b32")), (0, 0), "{text}");
 }
 
-/// Otherwise a thread waits for memory in each round.
-#[test]
-fn rounds_of_an_unrolled_loop_load_before_the_first_stores() {
-    let of = |parameters: &str| {
-        let text = ptx(&format!(
-            "{parameters} kernel k(n: u32, from: *const f32, to: *mut f32) {{
-                let mut sum: f32 = 0.0;
-                for k in 0..n {{
-                    sum = sum * 0.5 + from[k * 128 + thread_idx.x];
-                    to[k * 128 + thread_idx.x] = sum;
-                }}
-            }}"
-        ));
-        let accesses = text.lines().filter_map(|line| {
-            let word = line.split_whitespace().next()?;
-            word.contains(".global").then(|| word.split('.').next().unwrap_or_default().to_owned())
-        });
-        accesses.collect::<Vec<_>>()[..8].join(" ")
-    };
-    assert_eq!(of("#[noalias]"), "ld ld ld ld st st st st");
-    // A store may change what is loaded.
-    assert_eq!(of(""), "ld st ld st ld st ld st");
-}
-
 #[test]
 fn loops_through_arrays_that_stay_in_memory_are_not_unrolled() {
     let shuffle = "

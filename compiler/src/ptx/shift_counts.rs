@@ -166,7 +166,7 @@ mod tests {
               br label %head
             head:
               %k1 = load i32, ptr %k
-              %goes_on = icmp slt i32 %k1, 5
+              %goes_on = icmp ult i32 %k1, 5
               br i1 %goes_on, label %body, label %end
             body:
               %k2 = load i32, ptr %k
@@ -177,7 +177,7 @@ mod tests {
               %old = load i64, ptr %sum
               %new = add i64 %old, %shifted
               store i64 %new, ptr %sum
-              %next = add nsw i32 %k2, 1
+              %next = add i32 %k2, 1
               store i32 %next, ptr %k
               br label %head
             end:

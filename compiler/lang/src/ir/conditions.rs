@@ -311,7 +311,7 @@ mod tests {
         };
         assert_eq!(
             chain("  %0: f32 = neg %x\n"),
-            ["entry: ((p0 && (p1 && p2))) -> yes, no [first second]"]
+            ["entry: (p0 && (p1 && p2)) -> yes, no [first second]"]
         );
         assert_eq!(chain("  %0: f32 = mul %x, %x\n  %1: bool = lt %0, %x\n"), [""; 0]);
     }
@@ -320,7 +320,7 @@ mod tests {
     fn the_absolute_value_of_a_float_costs_nothing() {
         let right = |ty: &str, of: &str| {
             found(&format!(
-                "entry:\n  branch %a, right, no\nright:\n  %0: {ty} = abs %{of}\n  %1: {ty} = neg %0\n  %2: bool = lt %1, %0\n  \
+                "entry:\n  branch %a, right, no\nright:\n  %0: {ty} = abs(%{of})\n  %1: {ty} = neg %0\n  %2: bool = lt %1, %0\n  \
                  branch %2, yes, no\n{ENDS}"
             ))
         };

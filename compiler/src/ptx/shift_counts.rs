@@ -1,8 +1,8 @@
 //! Counts of 64-bit shifts that are small anyway, for libNVVM.
 //!
 //! The language takes the count of a shift modulo the width, so there is a mask at each shift. Shifts of 32 bits do the same on GPUs, and
-//! ptxas drops the mask. Shifts of 64 bits do not. LLVM 22 knows the ranges of more numbers than libNVVM, for example of `32 - 8 * k` where `k`
-//! counts to 4. So the module itself loses the masks that a copy of it shows to be superfluous. libNVVM does not get LLVM's code: optimised
+//! ptxas drops the mask. Shifts of 64 bits do not. LLVM 22 knows the ranges of more numbers than libNVVM, for example of `32 - 8 * k` where the
+//! unsigned `k` counts to 4. So the module itself loses the masks that a copy of it shows to be superfluous. libNVVM does not get LLVM's code: optimised
 //! twice, some becomes slower (docs/measurements.md, "Plain kernels beside nvcc's").
 
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ fn ask(module: &Module<'_>) -> Result<()> {
     Ok(())
 }
 
-/// By number, whether the count is below the width wherever the shift is now.
+/// By number, whether the count is below the width wherever the shift is now. Nothing, if LLVM has merged calls with several numbers.
 fn answers(module: &Module<'_>) -> BTreeMap<u64, bool> {
     let mut answers = BTreeMap::new();
     let is_probe = |call: &InstructionValue<'_>| {
@@ -137,9 +137,8 @@ fn answers(module: &Module<'_>) -> BTreeMap<u64, bool> {
         .filter(is_probe);
     for call in calls {
         let operand = |at| integer(call, at).and_then(IntValue::get_zero_extended_constant);
-        if let Some(number) = operand(0) {
-            *answers.entry(number).or_insert(true) &= operand(1) == Some(1);
-        }
+        let Some(number) = operand(0) else { return BTreeMap::new() };
+        *answers.entry(number).or_insert(true) &= operand(1) == Some(1);
     }
     answers
 }

@@ -178,7 +178,7 @@ fn of_bitcode(
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
 }
 
-fn run(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<()> {
+pub(super) fn run(module: &Module<'_>, machine: &TargetMachine, passes: &str) -> Result<()> {
     module
         .run_passes(passes, machine, PassBuilderOptions::create())
         .map_err(|message| refused("optimising", message.to_string()))

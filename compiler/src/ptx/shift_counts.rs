@@ -12,12 +12,11 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::ContextRef;
 use inkwell::llvm_sys::core::LLVMReplaceAllUsesWith;
 use inkwell::module::Module;
-use inkwell::passes::PassBuilderOptions;
 use inkwell::values::{
     AsValueRef as _, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue, IntValue,
 };
 
-use super::nvptx::{refused, target_machine};
+use super::nvptx::{run, target_machine};
 use super::{PtxOptions, loops};
 use crate::error::{Error, Result};
 use gridlet_lang::arch::CudaArch;
@@ -51,9 +50,7 @@ pub(crate) fn unmask<'ctx>(
     let trial = module.clone();
     ask(&trial)?;
     let machine = target_machine(arch, options, "")?;
-    trial
-        .run_passes(PASSES, &machine, PassBuilderOptions::create())
-        .map_err(|message| refused("optimising", message.to_string()))?;
+    run(&trial, &machine, PASSES)?;
     let small = answers(&trial);
     if !small.values().any(|is_small| *is_small) {
         return Ok(None);

@@ -145,10 +145,9 @@ pub fn joined<'f>(module: &Module, function: &'f Function) -> Vec<Option<Joined<
             joined.add(target, of, cost);
             joined.computes |= computes(function, &function.blocks[target.index()]);
         }
-        for block in
-            too_much.map_or([None; 2], |target| [Some(target), Some(id)]).into_iter().flatten()
-        {
-            apart[block.index()] = true;
+        if let Some(target) = too_much {
+            apart[target.index()] = true;
+            apart[id.index()] = true;
         }
         plans[id.index()] = Some(joined);
     }

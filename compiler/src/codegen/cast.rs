@@ -202,7 +202,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return Ok(number);
         }
         let is_nan = self.is_ordered(FloatPredicate::UNO, value)?;
+        if is_wide {
+            return self.zero_if(is_nan, number);
+        }
         int(build.build_select(is_nan, number.get_type().const_zero(), number, "")?)
+    }
+
+    /// Zero instead of the number of 64 bits that PTX converts NaN to: only its highest bit is set (PTX ISA, "cvt"), so one
+    /// selection of 32 bits does.
+    fn zero_if(&self, is_nan: IntValue<'ctx>, number: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let (build, word) = (self.build(), self.cx.int_type(32));
+        let halves = build.build_bit_cast(number, word.vec_type(2), "")?.into_vector_value();
+        let at = word.const_int(1, false);
+        let high = build.build_extract_element(halves, at, "")?;
+        let high = build.build_select(is_nan, word.const_zero().into(), high, "")?;
+        let halves = build.build_insert_element(halves, high, at, "")?;
+        int(build.build_bit_cast(halves, number.get_type(), "")?)
     }
 
     /// Float to integer. LLVM's conversion is undefined outside the range; a `select` never chooses the undefined result.

@@ -32,7 +32,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let lanes = vec![vector.get_element_type(); vector.get_size() as usize];
         let whole = self.cx.context.struct_type(&lanes, false).as_basic_type_enum();
         let from = self.accessed(from)?;
-        self.load_leaf(from, 0, ty, whole, name).map(Some)
+        self.load_leaf(from, self.cx.alignment(ty), ty, whole, name).map(Some)
     }
 }
 

@@ -70,7 +70,10 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             return Err(bug(format!("two globals are called `{name}`")));
         }
         let zone = match self.cpu() {
-            Some(cpu) if global.space == Space::Device => cpu.red_zone(),
+            // Strings are read by `printf` only.
+            Some(cpu) if global.space != Space::Constant || global.variable.is_some() => {
+                cpu.red_zone()
+            }
             _ => 0,
         };
         let ty = match zone {
@@ -98,7 +101,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         value.set_linkage(if global.exported { Linkage::External } else { Linkage::Internal });
         if zone > 0 {
             value.set_linkage(Linkage::Internal);
-            return self.export_guarded(value, zone, &name);
+            let inside = self.inside_guarded(value, zone);
+            if global.exported {
+                self.export_guarded(inside, &name)?;
+            }
+            return Ok(inside);
         }
         let address = value.as_pointer_value();
         Ok(if space == 0 { address } else { address.const_address_space_cast(self.pointer_type()) })

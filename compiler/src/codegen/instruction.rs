@@ -32,9 +32,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 } else if let Some(value) = self.load_chosen(from, &inst.ty, &name)? {
                     value
                 } else {
-                    let from = self.place(from, &inst.ty)?;
+                    let place = self.place(from, &inst.ty)?;
+                    let alignment = self.alignment_of(from)?;
                     self.is_invariant.set(self.cx.is_read_only_load(self.id, id));
-                    let value = self.load_part(from, 0, &inst.ty, &name, false);
+                    let value = self.load_aligned(place, 0, alignment, &inst.ty, &name, false);
                     self.is_invariant.set(false);
                     value?
                 }
@@ -43,7 +44,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let ty = self.type_of(value);
                 let value = self.operand(value)?;
                 if !self.store_flag(to, value)? {
-                    self.store_part(self.place(to, &ty)?, 0, value, &ty)?;
+                    let place = self.place(to, &ty)?;
+                    self.store_aligned(place, 0, self.alignment_of(to)?, value, &ty)?;
                 }
                 return Ok(None);
             }

@@ -9,13 +9,51 @@ use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, Po
 
 use super::bug;
 use super::function::{FunctionEmitter, set_alignment};
+use super::instruction::pointee;
 use super::types::Carrier;
 use super::values::{int, pointer};
 use crate::error::Result;
-use gridlet_lang::ir::Const;
+use gridlet_lang::ir::{Const, InstKind, Operand};
 use gridlet_lang::types::{Scalar, Type};
 
+/// How many fields and elements an address is followed through.
+const MOST_STEPS: u32 = 8;
+
+/// The alignment of a part of something aligned.
+fn alignment_at(alignment: u32, offset: u64) -> u32 {
+    match offset {
+        0 => alignment,
+        _ => alignment.min(1 << offset.trailing_zeros().min(31)),
+    }
+}
+
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// The alignment that an address certainly has, in bytes: that of the type it points to, or more in a struct or an array whose
+    /// alignment is greater.
+    pub(super) fn alignment_of(&self, address: &Operand) -> Result<u32> {
+        // On the CPU, fields of a value that is not aligned can be accessed, as `--check` reports.
+        let steps = if self.cx.cpu().is_some() { 0 } else { MOST_STEPS };
+        self.alignment_over(address, steps)
+    }
+
+    fn alignment_over(&self, address: &Operand, steps: u32) -> Result<u32> {
+        let ty = self.type_of(address);
+        let own = self.cx.alignment(pointee(&ty)?);
+        let Some(steps) = steps.checked_sub(1) else { return Ok(own) };
+        let around = match self.kind(address) {
+            Some(InstKind::FieldAddress { base, index }) => {
+                let around = self.type_of(base);
+                let (_, offset) = self.cx.part(pointee(&around)?, u64::from(*index))?;
+                alignment_at(self.alignment_over(base, steps)?, offset)
+            }
+            Some(InstKind::ElementAddress { base, .. }) => {
+                alignment_at(self.alignment_over(base, steps)?, self.cx.size(pointee(&ty)?))
+            }
+            _ => own,
+        };
+        Ok(around.max(own))
+    }
+
     /// `base + offset` bytes.
     pub(super) fn offset(
         &self,
@@ -42,6 +80,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         name: &str,
         is_frozen: bool,
     ) -> Result<BasicValueEnum<'ctx>> {
+        self.load_aligned(base, offset, self.cx.alignment(ty), ty, name, is_frozen)
+    }
+
+    /// As [`Self::load_part`], from a place of this alignment, of at least that of the type.
+    pub(super) fn load_aligned(
+        &self,
+        base: PointerValue<'ctx>,
+        offset: u64,
+        alignment: u32,
+        ty: &Type,
+        name: &str,
+        is_frozen: bool,
+    ) -> Result<BasicValueEnum<'ctx>> {
         match self.cx.carrier(ty) {
             Carrier::Nothing => Ok(self.cx.pointer_type().const_null().into()),
             Carrier::Memory => {
@@ -54,12 +105,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 Ok(copy.into())
             }
             Carrier::Registers => match whole_type(self.cx.value_type(ty)?, ty) {
-                Some(whole) => self.load_leaf(base, offset, ty, whole, name),
+                Some(whole) => {
+                    let address = self.offset(base, offset, "")?;
+                    self.load_leaf(address, alignment, ty, whole, name)
+                }
                 None => {
                     let mut value = self.undefined(ty)?;
                     for index in 0..self.cx.part_count(ty) {
                         let (part, at) = self.cx.part(ty, index)?;
-                        let loaded = self.load_part(base, offset + at, &part, "", is_frozen)?;
+                        let aligned = alignment_at(alignment, at);
+                        let loaded =
+                            self.load_aligned(base, offset + at, aligned, &part, "", is_frozen)?;
                         value = self.insert(value, loaded, index, name)?;
                     }
                     Ok(value)
@@ -68,15 +124,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
+    /// Reads what one load of LLVM reads.
     pub(super) fn load_leaf(
         &self,
-        base: PointerValue<'ctx>,
-        offset: u64,
+        address: PointerValue<'ctx>,
+        alignment: u32,
         ty: &Type,
         whole: BasicTypeEnum<'ctx>,
         name: &str,
     ) -> Result<BasicValueEnum<'ctx>> {
-        let address = self.offset(base, offset, "")?;
         let (is_bool, is_word) = (*ty == Type::BOOL, self.is_word(ty));
         let memory = match (is_bool, is_word) {
             (true, _) => self.cx.int_type(8).into(),
@@ -86,7 +142,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let loaded = if is_bool || is_word { "" } else { name };
         let value = self.build().build_load(memory, address, loaded)?;
         if let Some(load) = value.as_instruction_value() {
-            set_alignment(load, self.cx.alignment(ty))?;
+            set_alignment(load, alignment)?;
             if self.is_invariant.get() {
                 self.mark_invariant(load)?;
             }
@@ -113,6 +169,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         value: BasicValueEnum<'ctx>,
         ty: &Type,
     ) -> Result<()> {
+        self.store_aligned(base, offset, self.cx.alignment(ty), value, ty)
+    }
+
+    /// As [`Self::store_part`], to a place of this alignment, of at least that of the type.
+    pub(super) fn store_aligned(
+        &self,
+        base: PointerValue<'ctx>,
+        offset: u64,
+        alignment: u32,
+        value: BasicValueEnum<'ctx>,
+        ty: &Type,
+    ) -> Result<()> {
         match self.cx.carrier(ty) {
             Carrier::Nothing => Ok(()),
             Carrier::Memory => self.copy(self.offset(base, offset, "")?, pointer(value)?, ty),
@@ -128,13 +196,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     };
                     let address = self.offset(base, offset, "")?;
                     let store = self.build().build_store(address, value)?;
-                    set_alignment(store, self.cx.alignment(ty))
+                    set_alignment(store, alignment)
                 }
                 None => {
                     for index in 0..self.cx.part_count(ty) {
                         let (part, at) = self.cx.part(ty, index)?;
                         let element = self.extract(value, index, "")?;
-                        self.store_part(base, offset + at, element, &part)?;
+                        let aligned = alignment_at(alignment, at);
+                        self.store_aligned(base, offset + at, aligned, element, &part)?;
                     }
                     Ok(())
                 }

@@ -15,8 +15,9 @@ pub(super) fn order(module: &Module<'_>) {
     let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
     for block in blocks {
         let Some(first) = reads(block, "ctaid").next() else { continue };
-        // Those that are there already keep their order.
-        for read in reads(block, "ntid").collect::<Vec<_>>() {
+        // Those before may be used before it.
+        let after = block.get_instructions().skip_while(|instruction| *instruction != first);
+        for read in after.filter(|after| is_read(*after, "ntid")).collect::<Vec<_>>() {
             read.remove_from_basic_block();
             builder.position_before(&first);
             builder.insert_instruction(&read, None);
@@ -29,13 +30,45 @@ fn reads<'ctx>(
     block: BasicBlock<'ctx>,
     register: &'static str,
 ) -> impl Iterator<Item = InstructionValue<'ctx>> {
-    let is_read = move |instruction: &InstructionValue<'ctx>| {
-        let name = loops::callee(*instruction).map(|callee| callee.get_name().to_owned());
-        let part = name
-            .as_ref()
-            .and_then(|name| name.to_str().ok())
-            .and_then(|name| name.strip_prefix("llvm.nvvm.read.ptx.sreg.")?.strip_prefix(register));
-        part.is_some_and(|part| part.starts_with('.'))
-    };
-    block.get_instructions().filter(is_read)
+    block.get_instructions().filter(move |instruction| is_read(*instruction, register))
+}
+
+fn is_read(instruction: InstructionValue<'_>, register: &str) -> bool {
+    let name = loops::callee(instruction).map(|callee| callee.get_name().to_owned());
+    let part = name
+        .as_ref()
+        .and_then(|name| name.to_str().ok())
+        .and_then(|name| name.strip_prefix("llvm.nvvm.read.ptx.sreg.")?.strip_prefix(register));
+    part.is_some_and(|part| part.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use inkwell::context::Context;
+    use inkwell::memory_buffer::MemoryBuffer;
+
+    use super::order;
+
+    #[test]
+    fn sizes_are_read_before_indices_and_before_their_uses() {
+        let text = "
+            declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+            declare i32 @llvm.nvvm.read.ptx.sreg.ntid.y()
+            declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+            define i32 @f(i32 %n) {
+              %early = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+              %left = sub i32 %n, %early
+              %index = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+              %late = call i32 @llvm.nvvm.read.ptx.sreg.ntid.y()
+              %a = mul i32 %index, %late
+              %b = add i32 %a, %left
+              ret i32 %b
+            }";
+        let context = Context::create();
+        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "f");
+        let module = context.create_module_from_ir(buffer).expect("a module");
+        order(&module);
+        module.verify().expect("a right module");
+        insta::assert_snapshot!(module.print_to_string().to_string());
+    }
 }

@@ -7,7 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use inkwell::context::Context;
-use inkwell::llvm_sys::core::LLVMGetAllocatedType;
+use inkwell::llvm_sys::LLVMOpcode;
+use inkwell::llvm_sys::core::{
+    LLVMGetAllocatedType, LLVMGetConstOpcode, LLVMGetOperand, LLVMIsAConstantExpr,
+    LLVMIsAGlobalVariable, LLVMIsGlobalConstant,
+};
+use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
 use inkwell::targets::TargetData;
 use inkwell::types::AnyTypeEnum;
@@ -109,8 +114,11 @@ impl<'ctx> Nest<'ctx> {
         for block in function.get_basic_block_iter() {
             for access in block.get_instructions() {
                 let Some((array, indices)) = address(access).and_then(array_of) else { continue };
+                if is_constant(array) {
+                    continue;
+                }
                 if !indices.iter().all(|index| known.is(*index, MOST_STEPS)) {
-                    in_memory.insert(array);
+                    in_memory.insert(array as usize);
                 }
             }
         }
@@ -149,9 +157,10 @@ impl<'ctx> Nest<'ctx> {
     fn limit(&self, this: &Loop<'_>, iterations: u64) -> Option<u64> {
         let accesses = this.blocks.iter().flat_map(|block| block.get_instructions());
         let limits = accesses.filter_map(|access| {
-            let (array, indices) = address(access).and_then(array_of)?;
+            let of = address(access).and_then(array_of);
+            let (array, indices) = of.filter(|(array, _)| !is_constant(*array))?;
             indices.iter().find(|index| depends_on(this, **index, MOST_STEPS))?;
-            match self.in_memory.contains(&array) {
+            match self.in_memory.contains(&(array as usize)) {
                 true => (iterations <= MAX_ITERATIONS_IN_MEMORY).then_some(MAX_IN_MEMORY),
                 false => Some(MAX_INSTRUCTIONS),
             }
@@ -169,12 +178,18 @@ fn address(access: InstructionValue<'_>) -> Option<BasicValueEnum<'_>> {
     }
 }
 
-/// The local array of an address, and all indices in it.
-fn array_of(address: BasicValueEnum<'_>) -> Option<(usize, Vec<BasicValueEnum<'_>>)> {
-    let (mut at, mut indices) = (instruction(address)?, vec![]);
+/// A local array, or a constant of the module.
+type Array = LLVMValueRef;
+
+/// The array of an address, and all indices in it.
+fn array_of(address: BasicValueEnum<'_>) -> Option<(Array, Vec<BasicValueEnum<'_>>)> {
+    let (mut address, mut indices) = (address, vec![]);
     loop {
+        let Some(at) = instruction(address) else {
+            return Some((of_module(address)?, indices));
+        };
         match at.get_opcode() {
-            InstructionOpcode::Alloca => return Some((at.as_value_ref() as usize, indices)),
+            InstructionOpcode::Alloca => return Some((at.as_value_ref(), indices)),
             InstructionOpcode::GetElementPtr => {
                 let of_step = at.get_operands().skip(1).flatten();
                 indices.extend(of_step.filter_map(|index| index.value()));
@@ -182,8 +197,25 @@ fn array_of(address: BasicValueEnum<'_>) -> Option<(usize, Vec<BasicValueEnum<'_
             InstructionOpcode::BitCast | InstructionOpcode::AddrSpaceCast => {}
             _ => return None,
         }
-        at = instruction(at.get_operand(0)?.value()?)?;
+        address = at.get_operand(0)?.value()?;
     }
+}
+
+/// The constant of the module that a constant address points into.
+fn of_module(address: BasicValueEnum<'_>) -> Option<Array> {
+    let mut array = address.as_value_ref();
+    // SAFETY: constant expressions have operands, and the first one of these is the address that they change.
+    unsafe {
+        while !LLVMIsAConstantExpr(array).is_null() {
+            match LLVMGetConstOpcode(array) {
+                LLVMOpcode::LLVMGetElementPtr
+                | LLVMOpcode::LLVMBitCast
+                | LLVMOpcode::LLVMAddrSpaceCast => array = LLVMGetOperand(array, 0),
+                _ => return None,
+            }
+        }
+    }
+    is_constant(array).then_some(array)
 }
 
 /// How far an index is followed to its counter.
@@ -194,9 +226,21 @@ fn depends_on(this: &Loop<'_>, value: BasicValueEnum<'_>, steps: u32) -> bool {
     let Some(from) = instruction(value).filter(|_| steps > 0) else { return false };
     match from.get_opcode() {
         InstructionOpcode::Phi if is_counter(this, from) => true,
-        InstructionOpcode::Load | InstructionOpcode::Call => false,
+        InstructionOpcode::Load => address(from)
+            .and_then(array_of)
+            .filter(|(array, _)| is_constant(*array))
+            .is_some_and(|(_, indices)| {
+                indices.into_iter().any(|index| depends_on(this, index, steps - 1))
+            }),
+        InstructionOpcode::Call => false,
         _ => values(from).any(|value| depends_on(this, value, steps - 1)),
     }
+}
+
+/// Whether an array is a constant of the module.
+fn is_constant(array: Array) -> bool {
+    // SAFETY: the array is a value of the module.
+    unsafe { !LLVMIsAGlobalVariable(array).is_null() && LLVMIsGlobalConstant(array) != 0 }
 }
 
 /// What is a constant when loops are unrolled.
@@ -224,7 +268,9 @@ impl Known<'_, '_> {
             }
             InstructionOpcode::Load => address(from)
                 .and_then(array_of)
-                .is_some_and(|(array, indices)| !self.variables.contains(&array) && all(&indices)),
+                .is_some_and(|(array, indices)| {
+                    !self.variables.contains(&(array as usize)) && all(&indices)
+                }),
             InstructionOpcode::Call => false,
             _ => all(&values(from).collect::<Vec<_>>()),
         }
@@ -238,7 +284,7 @@ fn variables(function: FunctionValue<'_>) -> BTreeSet<usize> {
     let arrays = stores.filter_map(|store| {
         let value = store.get_operand(0)?.value()?;
         let (array, _) = address(store).and_then(array_of)?;
-        loops::constant(value).is_none().then_some(array)
+        loops::constant(value).is_none().then_some(array as usize)
     });
     arrays.collect()
 }

@@ -48,6 +48,21 @@ impl<'ctx> Loop<'ctx> {
         is_counter.then_some(Counter { branch, condition, phi, step, is_next, is_bounded })
     }
 
+    /// Whether the counter ends at the smaller of some number and a constant that is at most `most`.
+    pub(super) fn ends_by(&self, most: i64) -> bool {
+        let end = self
+            .counter()
+            .and_then(|counter| instruction(counter.condition.get_operand(1)?.value()?));
+        // LLVM makes the end at least one, as the loop runs at least once.
+        let end = end.and_then(|end| match smaller_or_greater(end) {
+            Some(("llvm.umax." | "llvm.smax.", number, _)) => instruction(number),
+            _ => Some(end),
+        });
+        end.and_then(smaller_or_greater).is_some_and(|(name, _, constant)| {
+            matches!(name, "llvm.umin." | "llvm.smin.") && (0..=most).contains(&constant)
+        })
+    }
+
     /// The number of iterations, if the latch compares a counter with a constant for equality, as LLVM writes a loop with a known
     /// number of iterations.
     pub(super) fn iterations(&self) -> Option<u64> {
@@ -133,6 +148,17 @@ pub(super) fn step_of<'ctx>(
 /// The function that an instruction calls.
 pub(super) fn callee(call: InstructionValue<'_>) -> Option<FunctionValue<'_>> {
     CallSiteValue::try_from(call).ok()?.get_called_fn_value()
+}
+
+/// The operands of a call that gives the smaller or the greater of a number and a constant, after its name.
+fn smaller_or_greater(
+    call: InstructionValue<'_>,
+) -> Option<(&'static str, BasicValueEnum<'_>, i64)> {
+    const NAMES: [&str; 4] = ["llvm.umin.", "llvm.smin.", "llvm.umax.", "llvm.smax."];
+    let callee = callee(call)?;
+    let name = callee.get_name().to_str().ok()?;
+    let name = NAMES.into_iter().find(|start| name.starts_with(start))?;
+    Some((name, call.get_operand(0)?.value()?, constant(call.get_operand(1)?.value()?)?))
 }
 
 /// The targets of a block's terminator.

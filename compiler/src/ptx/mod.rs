@@ -5,6 +5,8 @@ mod absolute;
 #[cfg(feature = "llvm")]
 mod barriers;
 #[cfg(feature = "llvm")]
+mod bit_fields;
+#[cfg(feature = "llvm")]
 mod byte_products;
 #[cfg(feature = "llvm")]
 pub(crate) mod check_sums;
@@ -18,6 +20,10 @@ mod differences;
 #[cfg(feature = "llvm")]
 mod disjoint;
 mod division_traps;
+#[cfg(feature = "llvm")]
+mod early_copies;
+#[cfg(feature = "llvm")]
+mod fall_through;
 #[cfg(feature = "llvm")]
 mod fast_math;
 #[cfg(feature = "llvm")]
@@ -59,12 +65,16 @@ mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod shift_counts;
 #[cfg(feature = "llvm")]
+mod sinking;
+#[cfg(feature = "llvm")]
 pub(crate) mod splice;
 #[cfg(feature = "llvm")]
 mod stack;
 mod steady_reads;
 #[cfg(feature = "llvm")]
 mod subprogram_types;
+#[cfg(feature = "llvm")]
+mod switches;
 #[cfg(feature = "llvm")]
 mod trailing_zeros;
 #[cfg(feature = "llvm")]

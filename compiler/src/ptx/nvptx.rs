@@ -21,9 +21,9 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, absolute, barriers, byte_products, contraction, counters, disjoint, fast_math,
+    Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters, disjoint, early_copies, fall_through, fast_math,
     geometry, invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect,
-    remainders, selections, stack, subprogram_types, trailing_zeros, unrolling, vector_loads,
+    remainders, selections, sinking, stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads,
     workarounds,
 };
 use crate::error::{Error, Result};
@@ -90,10 +90,16 @@ fn set_options() {
         c"--unroll-runtime=0".as_ptr(),
         // Tables of jumps: a load and an indirect jump in turn, and no loop around them is unrolled. libNVVM writes none.
         c"--min-jump-table-entries=4294967295".as_ptr(),
+        // With an exit in the middle, `unrolling` would not know a loop's number of iterations.
+        c"--unroll-allow-partial=0".as_ptr(),
     ];
     // SAFETY: C strings, and options that LLVM has. LLVM copies what it keeps.
     unsafe { LLVMParseCommandLineOptions(words.len() as i32, words.as_ptr(), c"".as_ptr()) };
 }
+
+/// Unrolls fully the loops that run at most eight times, whatever their number of iterations.
+const UNROLL_SHORT: &str =
+    "function(loop-unroll<O3;upperbound;no-peeling;no-profile-peeling;no-partial;no-runtime>)";
 
 /// The module as bitcode, and the bytes of libdevice if it uses them.
 fn prepare(module: &Module<'_>, libdevice: Option<&Path>) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
@@ -173,6 +179,7 @@ fn of_bitcode(
     let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
     if options.opt_level > 0 {
         ptx = stack::localise(absolute::widen(selections::join(contraction::relax(&ptx))));
+        ptx = fall_through::jump_once(bit_fields::split(ptx));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
@@ -202,6 +209,9 @@ fn optimise<'ctx>(
     let run = |passes: &str| run(&module, machine, passes);
     run("default<O3>")?;
     invariant_loads::mark(&module, context)?;
+    unrolling::hold_short(&module, context)?;
+    run(UNROLL_SHORT)?;
+    unrolling::release_short(&module, context)?;
     counters::join(&module)?;
     let loops = unrolling::unroll_more(&module, context)?;
     if !loops.is_empty() {
@@ -217,10 +227,9 @@ fn optimise<'ctx>(
     byte_products::join(&module, machine)?;
     // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
     // divisions are in one block.
-    let loads = hold_loads(&module)?;
-    run("function(sink)")?;
-    loads.into_iter().try_for_each(|load| set_volatile(load, false))?;
+    sinking::sink(&module, machine)?;
     run("function(simplifycfg)")?;
+    switches::select(&module)?;
     // LLVM merges neighbouring accesses of memory only if the address shows their alignment, which it does for a variable in
     // shared memory, but not for a generic pointer to it, and for a local variable, but not for a pointer to local memory. The inference
     // of address spaces crashes (LLVM 22.1) on tables of `switch`, which have none yet.
@@ -233,23 +242,10 @@ fn optimise<'ctx>(
     remainders::restore(&module)?;
     disjoint::add(&module)?;
     geometry::order(&module);
+    early_copies::add(&module, context)?;
+    // LLVM's back end does not check its input: it would read a register before it is written.
+    module.verify().map_err(|log| Error::internal("ptx", log.to_string()))?;
     Ok(module)
-}
-
-/// Makes loads volatile, so that they stay where they are: a load that is moved behind a branch starts later.
-fn hold_loads<'ctx>(module: &Module<'ctx>) -> Result<Vec<InstructionValue<'ctx>>> {
-    let loads = loops::instructions(module).filter(|instruction| {
-        instruction.get_opcode() == InstructionOpcode::Load
-            && instruction.get_volatile() == Ok(false)
-    });
-    let loads: Vec<_> = loads.collect();
-    loads.iter().try_for_each(|load| set_volatile(*load, true))?;
-    Ok(loads)
-}
-
-fn set_volatile(load: InstructionValue<'_>, volatile: bool) -> Result<()> {
-    load.set_volatile(volatile)
-        .map_err(|error| Error::internal("ptx", format!("volatile: {error}")))
 }
 
 /// Computes addresses and counters step by step in loops, but not in functions where that takes many more registers: a pointer for

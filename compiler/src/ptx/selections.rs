@@ -1,7 +1,8 @@
-//! Selections of 64 bits by two conditions.
+//! Selections by two conditions.
 //!
 //! LLVM's back end makes two selections of one by `a || b` or `a && b`. ptxas needs two instructions for each selection of 64 bits, and one for
-//! the condition of both:
+//! the condition of both. It needs one for a selection of 32 bits, and none for the condition if a comparison is needed for nothing else:
+//! it compares and joins the result with the other condition at once.
 //!
 //! | PTX | becomes |
 //! |---|---|
@@ -9,18 +10,40 @@
 //! | `selp.b64 %t, %x, %z, %p; selp.b64 %d, %t, %z, %q;` | `and.pred %c, %p, %q; selp.b64 %d, %x, %z, %c;` |
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::lane_reads::first_instruction;
 use super::negations::operands;
 use super::reductions::registers;
-use super::workarounds::{functions, instruction, scope};
+use super::workarounds::{functions, instruction};
+
+const WIDE: [&str; 2] = ["selp.b64", "selp.f64"];
+const NARROW: [&str; 2] = ["selp.b32", "selp.f32"];
+
+/// The names of the conditions of both, before their numbers.
+const BOTH: &str = "%gridlet_both";
 
 /// Joins the two where nothing else reads the first.
 pub(super) fn join(ptx: String) -> String {
-    if !ptx.contains("selp.b64") && !ptx.contains("selp.f64") {
+    if !WIDE.iter().chain(&NARROW).any(|word| ptx.contains(word)) {
         return ptx;
     }
     functions(&ptx).map(joined).collect()
+}
+
+/// Joins selections until there are no more two to join: a choice by three conditions is three selections.
+fn joined(function: &str) -> Cow<'_, str> {
+    let mut text = Cow::from(function);
+    let mut count = 0;
+    while let Some(next) = join_once(&text, &mut count) {
+        text = next.into();
+    }
+    if count == 0 {
+        return text;
+    }
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let (before, after) = lines.split_at(first_instruction(&lines).unwrap_or(0));
+    format!("{}\t.reg .pred \t{BOTH}<{count}>;\n{}", before.concat(), after.concat()).into()
 }
 
 /// A selection, `yes` if the condition holds, whose result one other instruction reads.
@@ -30,12 +53,15 @@ struct Selection<'a> {
     yes: &'a str,
     no: &'a str,
     condition: &'a str,
+    is_wide: bool,
 }
 
 impl<'a> Selection<'a> {
     fn of(line: &'a str, at: usize) -> Option<Selection<'a>> {
-        let [result, yes, no, condition] = operands(line, &["selp.b64", "selp.f64"])?;
-        Some(Selection { line: at, result, yes, no, condition })
+        let wide = operands(line, &WIDE);
+        let is_wide = wide.is_some();
+        let [result, yes, no, condition] = wide.or_else(|| operands(line, &NARROW))?;
+        Some(Selection { line: at, result, yes, no, condition, is_wide })
     }
 
     fn reads(&self, register: &str) -> bool {
@@ -43,9 +69,14 @@ impl<'a> Selection<'a> {
     }
 }
 
-fn joined(function: &str) -> Cow<'_, str> {
+/// Joins pairs of selections, with conditions numbered from `count`. `None` without such a pair.
+fn join_once(function: &str, count: &mut usize) -> Option<String> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
     let mentions = registers(function);
+    let comparisons: BTreeSet<&str> = lines.iter().filter_map(|line| comparison(line)).collect();
+    // Comparisons that are needed for one selection only.
+    let is_free =
+        |condition: &&str| mentions.get(condition) == Some(&2) && comparisons.contains(condition);
     // Those before in the same block, by their results.
     let mut firsts: BTreeMap<&str, Selection<'_>> = BTreeMap::new();
     let mut changed: BTreeMap<usize, String> = BTreeMap::new();
@@ -55,7 +86,7 @@ fn joined(function: &str) -> Cow<'_, str> {
             firsts.clear();
         }
         let mut selection = Selection::of(line, at);
-        if let Some(Selection { yes, no, condition, .. }) = selection {
+        if let Some(Selection { yes, no, condition, is_wide, .. }) = selection {
             let of_either = firsts.get(no).filter(|first| first.yes == yes);
             let of_both = firsts.get(yes).filter(|first| first.no == no);
             let both = match (of_either, of_both) {
@@ -63,10 +94,14 @@ fn joined(function: &str) -> Cow<'_, str> {
                 (_, Some(first)) => Some((first, "and.pred", [first.yes, no])),
                 _ => None,
             };
+            let both = both.filter(|(first, ..)| {
+                is_wide || [first.condition, condition].iter().any(|one| is_free(one))
+            });
             if let Some((first, word, alternatives)) = both {
                 let conditions = [first.condition, condition];
                 changed.insert(first.line, String::new());
-                changed.insert(at, by_both(line, word, conditions, alternatives));
+                changed.insert(at, by_both(line, word, conditions, alternatives, *count));
+                *count += 1;
                 selection = None;
             }
         }
@@ -80,27 +115,34 @@ fn joined(function: &str) -> Cow<'_, str> {
             firsts.insert(selection.result, selection);
         }
     }
-    if changed.is_empty() {
-        return function.into();
-    }
     let text = |(at, line): (usize, &&str)| match changed.get(&at) {
         Some(text) => text.clone(),
         None => (*line).to_owned(),
     };
-    lines.iter().enumerate().map(text).collect::<String>().into()
+    (!changed.is_empty()).then(|| lines.iter().enumerate().map(text).collect())
+}
+
+/// The condition that a line computes: the result of a comparison, or of two conditions that were joined.
+fn comparison(line: &str) -> Option<&str> {
+    let [_, word, operands, _] = instruction(line)?;
+    let result = operands.split(',').next()?.trim();
+    (word.starts_with("setp.") || result.starts_with(BOTH)).then_some(result)
 }
 
 /// A selection by two conditions.
-fn by_both(line: &str, word: &str, conditions: [&str; 2], [yes, no]: [&str; 2]) -> String {
+fn by_both(
+    line: &str,
+    word: &str,
+    [first, second]: [&str; 2],
+    [yes, no]: [&str; 2],
+    number: usize,
+) -> String {
     let Some([indent, selp, operands, end]) = instruction(line) else { return line.into() };
     let result = operands.split(',').next().unwrap_or_default().trim();
-    let [first, second] = conditions;
-    let lines = [
-        ".reg .pred %gridlet_p;".to_owned(),
-        format!("{word} %gridlet_p, {first}, {second};"),
-        format!("{selp} {result}, {yes}, {no}, %gridlet_p;"),
-    ];
-    scope(indent, &lines, end)
+    format!(
+        "{indent}{word} \t{BOTH}{number}, {first}, {second};\n\
+         {indent}{selp} \t{result}, {yes}, {no}, {BOTH}{number};{end}"
+    )
 }
 
 /// The registers that an instruction writes.
@@ -152,9 +194,19 @@ mod tests {
 \tselp.b64 \t%rd11, 0, %rd0, %p1;
 $L__BB1_1:                              // %name
 \tselp.b64 \t%rd12, 0, %rd11, %p2;
-\t// 32 bits.
+\t// 32 bits, by conditions that other instructions read, too.
 \tselp.b32 \t%r2, 0, %r1, %p1;
 \tselp.b32 \t%r3, 0, %r2, %p2;
+}
+.visible .entry narrow(
+{
+\t.reg .b32 \t%r<9>;
+\tsetp.eq.b32 \t%p4, %r5, 0;
+\tsetp.eq.b32 \t%p5, %r6, 0;
+\tsetp.eq.b32 \t%p6, %r7, 0;
+\tselp.f32 \t%r2, %r0, %r1, %p4;
+\tselp.f32 \t%r3, %r0, %r2, %p5;
+\tselp.f32 \t%r4, %r0, %r3, %p6;
 }
 ";
         insta::assert_snapshot!(join(ptx.to_owned()));

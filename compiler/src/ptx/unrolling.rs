@@ -40,8 +40,14 @@ const SHORT_BODY: u64 = 70;
 /// How far loops are unrolled whose number of iterations only the run shows: as far as their size allows.
 const OPEN_FACTORS: [u32; 2] = [4, 2];
 
+/// Maximum number of iterations of a short rest.
+const SHORT_REST: i64 = 8;
+
 /// The operand of `llvm.loop` that marks loops with a hint in the program. LLVM replaces the hint, but keeps other operands.
 const HAS_HINT: &str = "gridlet.hint";
+
+/// The operand of `llvm.loop` that marks loops over a short rest.
+const IS_SHORT: &str = "gridlet.short";
 
 /// Marks the loops that have hints, before LLVM's own unrolling.
 pub(super) fn mark_hints<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
@@ -56,6 +62,32 @@ pub(super) fn mark_hints<'ctx>(module: &Module<'ctx>, context: &'ctx Context) ->
             loop_node(context, &operands.collect::<Vec<_>>())
         });
         set(terminator, marked, kind)?;
+    }
+    Ok(())
+}
+
+/// Keeps LLVM from unrolling loops over a short rest, until [`release_short`]: those that end by some number or a small constant,
+/// whichever is smaller. Each copy would have an exit, before which the loads of the next could not start, as they can in ptxas's.
+pub(super) fn hold_short<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
+    let kind = context.get_kind_id("llvm.loop");
+    let mark = context.metadata_node(&[context.metadata_string(IS_SHORT).into()]);
+    for found in module.get_functions().flat_map(loops::find) {
+        let Some(latch) = found.latch.get_terminator() else { continue };
+        let has_node = latch.get_metadata(kind).is_some_and(|node| !operands(node).is_empty());
+        if found.is_innermost && !has_node && found.ends_by(SHORT_REST) {
+            set(latch, loop_node(context, &[hint(context, "disable", None), mark]), kind)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes back what [`hold_short`] has noted.
+pub(super) fn release_short<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
+    let kind = context.get_kind_id("llvm.loop");
+    for terminator in terminators(module) {
+        if terminator.get_metadata(kind).is_some_and(|node| has(node, IS_SHORT)) {
+            set(terminator, loop_node(context, &[]), kind)?;
+        }
     }
     Ok(())
 }
@@ -195,7 +227,7 @@ fn open_factor(of: &Loop<'_>) -> Option<u32> {
         |block: &&BasicBlock<'_>| successors(**block).iter().any(|next| !of.blocks.contains(next));
     let exits: Vec<_> = of.blocks.iter().filter(is_exit).collect();
     let is_open = exits == [&of.latch] && of.iterations().is_none();
-    of.counter().filter(|counter| is_open && counter.is_bounded)?;
+    of.counter().filter(|counter| is_open && counter.is_bounded && !of.ends_by(SHORT_REST))?;
     let size = size(of);
     OPEN_FACTORS.into_iter().find(|factor| size * u64::from(*factor) <= MAX_INSTRUCTIONS)
 }

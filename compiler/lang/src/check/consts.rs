@@ -2,11 +2,12 @@
 //! constant may be the size of a struct.
 
 use super::mismatch::Why;
-use super::{Context, ValueName};
+use super::tree::StaticId;
+use super::{Context, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ExprKind, GenericArgument, TypeExpr, TypeExprKind};
-use crate::types::StructId;
+use crate::types::{StructId, Type};
 
 /// The progress of the walk over a constant or struct.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,10 +196,22 @@ impl<'a> Context<'a> {
     fn evaluate_const(&mut self, at: usize) {
         let item = self.consts[at].item;
         let Some(ty) = self.resolve_type(&item.ty) else { return };
+        if matches!(ty, Type::Array(..) | Type::Vector(..) | Type::Struct(_)) {
+            self.consts[at].variable = Some(StaticId(self.statics.len() as u32));
+            self.statics.push(StaticItem {
+                name: item.name,
+                declared: &item.ty,
+                value: &item.value,
+                is_constant: true,
+                ty: None,
+            });
+            return;
+        }
         if !Self::is_const_type(&ty) {
             let message = format!("a constant cannot be {}", self.show(&ty));
             let error = Diagnostic::error(ids::INVALID_TYPE, item.ty.span, message);
-            self.report(error.note("constants are integers, floats or `bool`"));
+            let note = "constants are numbers, `bool`, and vectors, structs and arrays";
+            self.report(error.note(note));
             return;
         }
         let value = self.const_value(&item.value, &ty, Why::Type(item.ty.span));

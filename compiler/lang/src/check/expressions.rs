@@ -4,7 +4,7 @@ use super::ValueName;
 use super::blocks::Want;
 use super::body::{Body, Meaning};
 use super::launches::NAMED_STREAMS;
-use super::tree::{Expr, ExprKind, GeometryField};
+use super::tree::{Expr, ExprKind, GeometryField, StaticId};
 use super::types::builtin_type;
 use crate::builtins::Effect;
 use crate::diagnostics::{Diagnostic, ids};
@@ -96,6 +96,16 @@ impl<'a> Body<'_, 'a> {
         self.name(name, name.span)
     }
 
+    /// A variable outside functions, which constant expressions cannot use.
+    fn variable_outside(&mut self, id: StaticId, span: Span) -> Option<Expr> {
+        if self.constant {
+            self.not_constant(span);
+            return None;
+        }
+        let ty = self.cx.statics[id.0 as usize].ty.clone()?;
+        Some(typed(ExprKind::Static(id), ty, span))
+    }
+
     /// The value of a name: a variable, a constant or a predeclared value.
     fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
         let text = self.cx.text(name);
@@ -116,16 +126,12 @@ impl<'a> Body<'_, 'a> {
         match self.cx.value(text, span.file) {
             Some((ValueName::Const(at), _)) => {
                 let item = &self.cx.consts[at];
+                if let Some(id) = item.variable {
+                    return self.variable_outside(id, span);
+                }
                 return Some(typed(item.value.clone()?, item.ty.clone()?, span));
             }
-            Some((ValueName::Static(_), _)) if self.constant => {
-                self.not_constant(span);
-                return None;
-            }
-            Some((ValueName::Static(id), _)) => {
-                let ty = self.cx.statics[id.0 as usize].ty.clone()?;
-                return Some(typed(ExprKind::Static(id), ty, span));
-            }
+            Some((ValueName::Static(id), _)) => return self.variable_outside(id, span),
             Some((ValueName::Opaque, _)) => return None,
             Some((ValueName::Function(function), at)) => {
                 self.function_as_value(text, function, at, span);
@@ -192,7 +198,8 @@ impl<'a> Body<'_, 'a> {
             }
             cx.suggest(error, text, |cx| {
                 let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
-                let statics = cx.statics.iter().map(|item| cx.text(item.item.name));
+                let statics = cx.statics.iter().filter(|item| !item.is_constant);
+                let statics = statics.map(|item| cx.text(item.name));
                 let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
                 cx.scope.iter().copied().chain(constants).chain(statics).chain(builtins).collect()
             })

@@ -26,13 +26,19 @@ impl<'a> Context<'a> {
                 ast::Item::Const(item) => {
                     let id = ValueName::Const(self.consts.len());
                     if self.declare_value(item.name, id) {
-                        self.consts.push(ConstItem { item, ty: None, value: None });
+                        self.consts.push(ConstItem { item, ty: None, value: None, variable: None });
                     }
                 }
                 ast::Item::Static(item) => {
                     let id = ValueName::Static(StaticId(self.statics.len() as u32));
                     if self.declare_value(item.name, id) {
-                        self.statics.push(StaticItem { item, ty: None });
+                        self.statics.push(StaticItem {
+                            name: item.name,
+                            declared: &item.ty,
+                            value: &item.value,
+                            is_constant: false,
+                            ty: None,
+                        });
                     }
                 }
                 ast::Item::Struct(item) => {

@@ -123,11 +123,16 @@ struct ConstItem<'a> {
     ty: Option<Type>,
     /// A literal, once successfully evaluated.
     value: Option<tree::ExprKind>,
+    /// The variable that holds a vector, a struct or an array.
+    variable: Option<tree::StaticId>,
 }
 
-/// A `static` variable.
+/// A `static` variable, or a constant that is not a single number.
 struct StaticItem<'a> {
-    item: &'a ast::Static,
+    name: ast::Name,
+    declared: &'a ast::TypeExpr,
+    value: &'a ast::Expr,
+    is_constant: bool,
     /// The type, once resolved.
     ty: Option<Type>,
 }

@@ -185,7 +185,8 @@ impl<'a> Body<'_, 'a> {
     /// Whether the place with this root can be assigned to.
     fn is_mutable(&self, root: &Expr) -> bool {
         match &root.kind {
-            ExprKind::Shared(_) | ExprKind::Static(_) => true,
+            ExprKind::Shared(_) => true,
+            ExprKind::Static(id) => !self.cx.statics[id.0 as usize].is_constant,
             ExprKind::Local(id) => match self.variable(*id).map(|variable| &variable.meaning) {
                 Some(Meaning::Local { mutable, .. }) => *mutable,
                 _ => false,
@@ -238,6 +239,14 @@ impl<'a> Body<'_, 'a> {
                     }
                     _ => error.note("the loop itself assigns its variable"),
                 }
+            }
+            ExprKind::Static(id) => {
+                let name = self.cx.statics[id.0 as usize].name;
+                let text = self.cx.text(name);
+                let message = format!("cannot assign to `{text}`, which is a constant");
+                Diagnostic::error(ids::IMMUTABLE_ASSIGN, place.span, message)
+                    .label(name.span, "declared here")
+                    .hint(format!("declare it `static {text}`"))
             }
             _ => {
                 let pointer = match &root.kind {

@@ -1,6 +1,6 @@
-//! `static` variables: their types and initial values.
+//! `static` variables, and constants that are vectors, structs or arrays: their types and initial values.
 
-use super::Context;
+use super::{Context, StaticItem};
 use super::body::Body;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, Static};
@@ -21,7 +21,7 @@ impl Context<'_> {
         let mut bytes = 0;
         for at in 0..self.statics.len() {
             let Some(made) = self.evaluate_static(at) else { continue };
-            if !made.value.is_zero() {
+            if made.is_constant || !made.value.is_zero() {
                 bytes += type_layout(&made.ty, &self.structs).size;
             }
             if bytes > MAX_ALL_INITIAL_BYTES {
@@ -36,32 +36,42 @@ impl Context<'_> {
     fn report_initial_bytes(&mut self, at: Span) {
         let most = MAX_ALL_INITIAL_BYTES >> 20;
         let message = format!(
-            "the variables with nonzero initial values up to here take more than {most} MiB"
+            "the constants and the variables with nonzero initial values up to here take more than {most} MiB"
         );
         let error = Diagnostic::error(ids::TYPE_TOO_LARGE, at, message);
         self.report(error.hint("initialise some of them in a kernel, or from the host"));
     }
 
     fn evaluate_static(&mut self, at: usize) -> Option<Static> {
-        let item = self.statics[at].item;
-        let ty = self.resolve_type(&item.ty)?;
+        let StaticItem { name, declared, value, is_constant, .. } = self.statics[at];
+        let ty = self.resolve_type(declared)?;
         self.statics[at].ty = Some(ty.clone());
         let mut body = Body::constant(self);
         body.aggregates = true;
-        let value = body.need(&item.value, &ty, Why::Type(item.ty.span))?;
+        let initial = value;
+        let value = body.need(initial, &ty, Why::Type(declared.span))?;
         if let Some(wrong) = not_constant(&value) {
             body.not_constant(wrong.span);
             return None;
         }
         let bytes = type_layout(&ty, &self.structs).size;
-        if bytes > MAX_INITIAL_BYTES && !value.is_zero() {
-            let message = format!("a variable of {bytes} bytes can only be zero-initialised");
-            let error = Diagnostic::error(ids::TYPE_TOO_LARGE, item.value.span, message);
-            self.report(error.hint("initialise it in a kernel"));
+        if bytes > MAX_INITIAL_BYTES && (is_constant || !value.is_zero()) {
+            let (message, hint) = match is_constant {
+                false => (
+                    format!("a variable of {bytes} bytes can only be zero-initialised"),
+                    "initialise it in a kernel",
+                ),
+                true => (
+                    format!("a constant has at most {} MiB, not {bytes} bytes", MAX_INITIAL_BYTES >> 20),
+                    "declare a `static` variable and initialise it in a kernel, or from the host",
+                ),
+            };
+            let error = Diagnostic::error(ids::TYPE_TOO_LARGE, initial.span, message);
+            self.report(error.hint(hint));
             return None;
         }
-        let name = self.text(item.name).to_string();
-        Some(Static { name, ty, value, span: item.name.span })
+        let text = self.text(name).to_string();
+        Some(Static { name: text, ty, value, is_constant, span: name.span })
     }
 }
 

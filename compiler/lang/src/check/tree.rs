@@ -65,16 +65,18 @@ pub struct Extern {
     pub span: Span,
 }
 
-/// A `static` variable.
+/// A `static` variable, or a constant that is a vector, a struct or an array.
 #[derive(Clone, Debug)]
 pub struct Static {
-    /// Its name, which is also its symbol for the host.
+    /// Its name, which is also the symbol of a `static` for the host.
     pub name: String,
     /// Its type.
     pub ty: Type,
     /// Its initial value: `Int`, `Float`, `Bool`, and `Aggregate`, `Array` and `ArrayRepeat` of these; an
     /// `Int` may be inside a `Cast` to a pointer.
     pub value: Expr,
+    /// Whether it is a constant: nothing writes to it, and the host cannot see it.
+    pub is_constant: bool,
     /// The name in its declaration.
     pub span: Span,
 }

@@ -223,18 +223,21 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         self.ir.externs.iter().any(|item| item.span.is_some())
     }
 
-    /// Exports the variable that follows the red zone at the start of `guarded`, and returns its
-    /// address.
-    pub(super) fn export_guarded(
+    /// The address of the variable that follows the red zone at the start of `guarded`.
+    pub(super) fn inside_guarded(
         &self,
         guarded: GlobalValue<'ctx>,
         zone: u64,
-        name: &str,
-    ) -> Result<PointerValue<'ctx>> {
+    ) -> PointerValue<'ctx> {
         let (byte, offset) = (self.int_type(8), self.int_type(64).const_int(zone, false));
         // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 into an i8 is
         // well-typed.
-        let inside = unsafe { guarded.as_pointer_value().const_in_bounds_gep(byte, &[offset]) };
+        unsafe { guarded.as_pointer_value().const_in_bounds_gep(byte, &[offset]) }
+    }
+
+    /// Exports the variable with an address of [`Self::inside_guarded`].
+    pub(super) fn export_guarded(&self, inside: PointerValue<'ctx>, name: &str) -> Result<()> {
+        let byte = self.int_type(8);
         let name =
             std::ffi::CString::new(name).map_err(|_| crate::codegen::bug("a name with a NUL"))?;
         // SAFETY: the module, the type and the address belong to this context, and the name is a C
@@ -250,7 +253,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             LLVMSetLinkage(alias, LLVMLinkage::LLVMExternalLinkage);
             LLVMSetVisibility(alias, LLVMVisibility::LLVMProtectedVisibility);
         }
-        Ok(inside)
+        Ok(())
     }
 
     /// Adds the attributes of every function on the CPU.

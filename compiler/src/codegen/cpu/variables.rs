@@ -38,6 +38,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let kind = match global.space {
                 Space::Shared => abi::VARIABLE_SHARED,
                 Space::Device => abi::VARIABLE_STATIC,
+                Space::Constant if global.variable.is_some() => abi::VARIABLE_STATIC,
                 Space::Constant => abi::VARIABLE_STRING,
             };
             rows.push(Row {

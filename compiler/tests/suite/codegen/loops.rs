@@ -256,3 +256,104 @@ fn disjoint_bits_are_added() {
     assert!(!text.contains("or.b32"), "{text}");
     assert!(text.contains("shl.b32"), "{text}");
 }
+
+/// Both loops run once or twice.
+#[test]
+fn loops_of_few_rounds_are_unrolled() {
+    let text = ptx("
+        #[noalias]
+        kernel k(width: i32, from: *const f32, to: *mut f32) {
+            shared tile: [[f32; 20]; 20];
+            let tx = thread_idx.x as i32;
+            let ty = thread_idx.y as i32;
+            for y in (ty..20).step(16) {
+                for x in (tx..20).step(16) {
+                    tile[y][x] = from[(y + 7) % width * width + (x + 5) % width];
+                }
+            }
+            sync_threads();
+            to[ty * 16 + tx] = tile[ty + 2][tx + 2];
+        }");
+    assert_eq!(text.matches("ld.global.nc").count(), 4, "{text}");
+}
+
+/// ptxas loads for several rounds at once.
+#[test]
+fn loops_over_a_short_rest_are_left_to_ptxas() {
+    let text = ptx("
+        #[noalias]
+        kernel k(bytes: u32, from: *const u8, to: *mut u64) {
+            let first = thread_idx.x * 5;
+            if first >= bytes { return; }
+            let mut bits: u64 = 0;
+            for k in 0..min(bytes - first, 5) { bits |= (from[first + k] as u64) << (32 - 8 * k); }
+            to[thread_idx.x] = bits;
+        }");
+    assert_eq!(text.matches("ld.global.nc").count(), 1, "{text}");
+    assert!(!text.contains("nounroll"), "{text}");
+}
+
+/// LLVM would unroll by two, with an exit in the middle.
+#[test]
+fn loops_of_many_rounds_are_unrolled_at_once() {
+    let text = ptx("
+        fn times(x: u64, y: u64) -> u64 {
+            let table = [0u64, x, x << 1, x << 1 ^ x];
+            let mut z: u64 = 0;
+            for k in 0u32..32 {
+                if k > 0 {
+                    let low = (z & 3) as u32;
+                    z = z >> 2 ^ (low as u64) << 62;
+                }
+                z ^= table[(y >> (2 * k)) as u32 & 3];
+            }
+            z
+        }
+        #[noalias]
+        kernel k(from: *const u64, to: *mut u64) { to[thread_idx.x] = times(from[0], from[thread_idx.x]); }");
+    assert!(!text.contains("bra"), "{text}");
+}
+
+/// Indices that come from a constant are known in each round.
+#[test]
+fn loops_through_constants_are_unrolled() {
+    let text = ptx("
+        const ORDER: [u8; 12] = [7, 2, 0, 5, 11, 3, 8, 1, 10, 4, 9, 6];
+        #[noalias]
+        kernel k(n: u32, from: *const u32, to: *mut u32) {
+            let mut a: [u32; 12];
+            for k in 0u32..12 { a[k] = from[k * n + thread_idx.x]; }
+            let mut sum: u32 = 0;
+            for i in 0u32..12 {
+                for j in 0u32..12 { sum = sum * 5 ^ a[ORDER[j]] + (a[ORDER[i]] >> 7); }
+            }
+            to[thread_idx.x] = sum;
+        }");
+    assert!(!text.contains(".local"), "{text}");
+    assert!(!text.contains("ORDER"), "{text}");
+}
+
+#[test]
+fn fields_have_the_alignment_of_their_struct() {
+    let text = ptx("
+        struct Checkpoint { before: u32x4, low: u64, high: u64 }
+        #[noalias]
+        kernel k(from: *const Checkpoint, to: *mut u64, points: *mut f32x2) {
+            let c = from[thread_idx.x];
+            to[thread_idx.x] = c.low ^ c.high;
+            points[thread_idx.x].x = points[thread_idx.x].x + points[thread_idx.x].y;
+        }");
+    assert_eq!(text.matches("ld.global.nc.v2.b64").count(), 1, "{text}");
+    assert_eq!(text.matches("ld.global.v2").count(), 1, "{text}");
+    assert_eq!(text.matches("ld.global").count(), 2, "{text}");
+}
+
+/// The selection of 64 bits would be two of 32.
+#[test]
+fn numbers_of_nan_are_mended_in_one_half() {
+    let text = ptx("kernel k(x: *const f64, to: *mut u64) {
+            to[thread_idx.x] = x[thread_idx.x] as u64;
+        }");
+    assert!(text.contains("selp.b32"), "{text}");
+    assert!(!text.contains("selp.b64"), "{text}");
+}

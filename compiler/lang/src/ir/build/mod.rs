@@ -155,7 +155,7 @@ impl<'t> ProgramBuilder<'t> {
             }
             program.symbols.insert(name.to_string());
         };
-        for variable in &tree.statics {
+        for variable in tree.statics.iter().filter(|variable| !variable.is_constant) {
             claim(&variable.name, "variable", variable.span);
         }
         for item in &tree.externs {
@@ -215,17 +215,22 @@ impl<'t> ProgramBuilder<'t> {
         GlobalId(self.globals.len() as u32 - 1)
     }
 
-    /// Adds the `static` variables, which are the first globals.
+    /// Adds the `static` variables and the constants, which are the first globals.
     fn add_statics(&mut self) -> Result<()> {
         for variable in &self.tree.statics {
             let init = static_value::initial_value(&variable.value, &self.tree.structs)?;
+            let (ty, source) = (variable.ty.clone(), global_variable(&variable.name, variable.span));
+            if variable.is_constant {
+                self.add_global(&variable.name, Space::Constant, ty, init, Some(source));
+                continue;
+            }
             self.globals.push(Global {
                 name: variable.name.clone(),
                 space: Space::Device,
-                ty: variable.ty.clone(),
+                ty,
                 init,
                 exported: true,
-                variable: Some(global_variable(&variable.name, variable.span)),
+                variable: Some(source),
             });
         }
         Ok(())

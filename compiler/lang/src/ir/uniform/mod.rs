@@ -11,7 +11,8 @@
 //!   paths meet again. Only some threads run them, or each thread runs them a different number of times. All values that
 //!   they compute, and all slots that they store to, vary. Branches inside a region add nothing, because their regions lie
 //!   within.
-//! - A slot is uniform if its address does not escape and everything stored to it is uniform.
+//! - A slot is uniform if its address does not escape and everything stored to it is uniform. One that holds several values in turn
+//!   is analysed as several slots: see `webs.rs`.
 //! - A load from other memory is uniform if its address is, and if no operation that orders the accesses of *some* threads
 //!   can precede it without a barrier between: see `loads.rs`. This relies on the absence of data races.
 //!
@@ -25,6 +26,7 @@ mod results;
 mod returns;
 #[cfg(test)]
 mod tests;
+mod webs;
 
 use std::collections::HashMap;
 
@@ -41,6 +43,7 @@ use crate::types::{Scalar, Type};
 use lanes::Lanes;
 use regions::Regions;
 use results::FunctionResult;
+use webs::Webs;
 
 /// The threads that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +104,13 @@ impl Uniformity {
     }
 }
 
-/// The numbers of a function's nodes: one for each parameter, instruction and slot, and one for the result.
+/// The numbers of a function's nodes: one for each parameter, instruction, slot and web of a slot, and one for the result.
 struct Nodes {
     parameters: usize,
     instructions: usize,
     slots: usize,
+    first_web: usize,
+    webs: Webs,
     result: usize,
 }
 
@@ -120,6 +125,14 @@ impl Nodes {
 
     fn slot(&self, id: SlotId) -> usize {
         self.slots + id.index()
+    }
+
+    /// The node of what a load reads of a slot, or a store writes to it.
+    fn accessed(&self, access: InstId, slot: SlotId) -> usize {
+        match self.webs.web(access) {
+            Some(web) => self.first_web + web,
+            None => self.slot(slot),
+        }
     }
 }
 
@@ -169,11 +182,16 @@ impl<'m> Graph<'m> {
             count += n;
             count - n
         };
-        let nodes = module.functions.iter().map(|function| Nodes {
-            parameters: take(function.parameters.len()),
-            instructions: take(function.instructions.len()),
-            slots: take(function.slots.len()),
-            result: take(1),
+        let nodes = module.functions.iter().map(|function| {
+            let webs = Webs::of(function);
+            Nodes {
+                parameters: take(function.parameters.len()),
+                instructions: take(function.instructions.len()),
+                slots: take(function.slots.len()),
+                first_web: take(webs.count()),
+                webs,
+                result: take(1),
+            }
         });
         let nodes = nodes.collect();
         Graph {
@@ -216,7 +234,7 @@ impl<'m> Graph<'m> {
                 if let InstKind::Store { pointer, .. } = &function.instructions[inst.index()].kind
                     && let Some(slot) = wiring.root(pointer)
                 {
-                    inside[block.index()].push(self.nodes[id.index()].slot(slot));
+                    inside[block.index()].push(self.nodes[id.index()].accessed(inst, slot));
                 }
             }
             match &known.terminator {
@@ -340,7 +358,7 @@ impl Wiring<'_> {
             InstKind::Load(pointer) => {
                 let address = match self.root(pointer) {
                     Some(slot) => {
-                        let slot = graph.nodes[self.id.index()].slot(slot);
+                        let slot = graph.nodes[self.id.index()].accessed(id, slot);
                         graph.flow(Source::Node(slot), to);
                         self.node(graph, pointer)
                     }
@@ -352,7 +370,7 @@ impl Wiring<'_> {
             InstKind::Store { pointer, value } => {
                 let value = self.source(graph, value);
                 if let Some(slot) = self.root(pointer) {
-                    let slot = graph.nodes[self.id.index()].slot(slot);
+                    let slot = graph.nodes[self.id.index()].accessed(id, slot);
                     graph.flow(value, slot);
                     let address = self.node(graph, pointer);
                     graph.flow(address, slot);

@@ -415,6 +415,51 @@ fn a_value_that_some_threads_compute_anew_varies() {
 }
 
 #[test]
+fn a_variable_that_gets_a_common_value_no_longer_varies() {
+    assert_bodies(
+        "",
+        &[
+            "let mut x = thread_idx.x; p[x] = 1; x = n; if x == 3 { return; } sync_threads();",
+            // Each round begins with another value.
+            "let mut x = 0u32; for i in 0..n { x = p[thread_idx.x]; p[x] = i; x = i; sync_threads(); }
+             if x == 3 { return; } sync_threads();",
+        ],
+    );
+    assert_warp_bodies(
+        "",
+        &["let mut sum = p[lane_id()]; sum = reduce_add(ALL, sum); if sum < 9 { return; } p[n] = reduce_add(ALL, n);"],
+    );
+    assert_bodies(
+        "b",
+        &[
+            // The value from before reaches the branch, on one way or by the loop.
+            "let mut x = thread_idx.x; if n == 4 { x = n; } if x == 3 { return; } sync_threads();",
+            "let mut x = 0u32; for i in 0..n { if x == 3 { return; } x = i; sync_threads(); x = thread_idx.x; }",
+            "let mut x = thread_idx.x; while n != 0 { if x == 3 { return; } sync_threads(); x = n; }",
+            // Some threads assign.
+            "let mut x = n; p[x] = 1; x = 4; if thread_idx.x == 0 { x = n; } if x == 3 { return; } sync_threads();",
+            // By a pointer.
+            "let mut x = thread_idx.x; let q = &x; p[x] = 1; x = n; *q = thread_idx.x; if x == 3 { return; } sync_threads();",
+        ],
+    );
+}
+
+#[test]
+fn thousands_of_variables_over_many_blocks_take_linear_time() {
+    let mut text = String::new();
+    for at in 0..1000 {
+        text += &format!("let mut v{at} = p[{at}];");
+    }
+    for at in 0..1000 {
+        text += &format!("if n == {at} {{ v{at} = n; }} p[v{at}] = v{};", 999 - at);
+    }
+    let text = format!("kernel k(n: u32, p: *mut u32) {{ {text} sync_threads(); }}");
+    let module = check(SourceMap::single("test.grid", text)).unwrap().module;
+    let seconds = seconds(|| assert!(!returns_before(&module)[0].barriers));
+    assert!(seconds < 5.0, "{seconds}");
+}
+
+#[test]
 fn thousands_of_functions_take_linear_time() {
     let mut text = String::from("fn f0(x: u32, y: u32) -> u32 { return x + y; }");
     for at in 1..3000 {

@@ -548,14 +548,17 @@ impl Session {
         let few = launch::resident::may_lack_registers(loops, waits);
         let may_lack = few.zip(&nests).any(|(few, nests)| few && *nests);
         let launches = ir::graph::launched(&program.module);
-        let kernels = program.module.kernels.iter().zip(launches).zip(nests);
+        let kernels = program.module.kernels.iter().zip(launches).zip(&nests);
         let named: Vec<_> = kernels
-            .filter(|(_, nests)| *nests)
+            .filter(|(_, nests)| **nests)
             .map(|((kernel, launched), _)| {
                 (ir::symbol::external(&kernel.name), !launched.is_empty())
             })
             .collect();
-        let threads = resident.max_block_threads;
+        // A block of the resident kernel is as large as one that the host launches, too.
+        let own = program.module.kernels.iter().zip(&nests).filter(|(_, nests)| **nests);
+        let own = own.filter_map(|(kernel, _)| Some(kernel.launch_bounds?.max_threads)).max();
+        let threads = resident.max_block_threads.max(own.unwrap_or(0));
         link::registers::limit(&object, &named, may_lack, threads, bound).map(Some)
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::ptr;
 
 use super::guard::{self, Process, Stop};
-use super::{Ptx, PtxOptions, quotients, steady_reads, workarounds};
+use super::{Ptx, PtxOptions, byte_fields, early_loads, quotients, steady_reads, workarounds};
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
 use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
@@ -216,15 +216,18 @@ impl<'a> Job<'a> {
         let compiled = compiled.map_err(|error| with_line(error, &self.module.bytes));
         compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
             let ptx = match self.optimizes {
-                true => steady_reads::hoist(quotients::expand(ptx)),
-                false => ptx,
+                true => {
+                    let ptx = early_loads::hoist(byte_fields::direct(ptx));
+                    steady_reads::hoist(quotients::expand(workarounds::apply(ptx)))
+                }
+                false => workarounds::apply(ptx),
             };
             PtxOutput { ptx: Ptx(ptx), log }
         })
     }
 }
 
-/// Verifies and compiles a module with checked arguments.
+/// Verifies and compiles a module with checked arguments. The PTX is as libNVVM writes it.
 fn compile_once(
     library: &LibNvvm,
     module: &NvvmModule,
@@ -251,7 +254,7 @@ fn compile_once(
     if log.lines().any(|line| line.trim_start().starts_with("error")) {
         return Err(Error::Tool { tool: NAME, operation: "compilation".into(), log });
     }
-    Ok(PtxOutput { ptx: Ptx(workarounds::apply(session.result()?)), log })
+    Ok(PtxOutput { ptx: Ptx(session.result()?), log })
 }
 
 /// An error of libNVVM's parser, `a.ll (8, 16): parse expected type`, with the line of the text that libNVVM got.

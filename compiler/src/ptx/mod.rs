@@ -6,6 +6,7 @@ mod absolute;
 mod barriers;
 #[cfg(feature = "llvm")]
 mod bit_fields;
+mod byte_fields;
 #[cfg(feature = "llvm")]
 mod byte_products;
 #[cfg(feature = "llvm")]
@@ -22,6 +23,7 @@ mod disjoint;
 mod division_traps;
 #[cfg(feature = "llvm")]
 mod early_copies;
+mod early_loads;
 #[cfg(feature = "llvm")]
 mod fall_through;
 #[cfg(feature = "llvm")]

@@ -21,7 +21,7 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters, disjoint, early_copies, fall_through, fast_math,
+    Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters, disjoint, early_copies, early_loads, fall_through, fast_math,
     geometry, invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect,
     remainders, selections, sinking, stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads,
     workarounds,
@@ -179,7 +179,7 @@ fn of_bitcode(
     let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
     if options.opt_level > 0 {
         ptx = stack::localise(absolute::widen(selections::join(contraction::relax(&ptx))));
-        ptx = fall_through::jump_once(bit_fields::split(ptx));
+        ptx = early_loads::hoist(fall_through::jump_once(bit_fields::split(ptx)));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))

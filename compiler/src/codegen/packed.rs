@@ -110,7 +110,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return Ok(None);
         }
         let (word, half) = (self.cx.int_type(32), self.cx.int_type(16));
-        let loaded = self.load_leaf(pointer(self.operand(base)?)?, self.cx.alignment(pair), pair, word.into(), "")?;
+        let loaded = self.load_leaf(
+            pointer(self.operand(base)?)?,
+            self.cx.alignment(pair),
+            pair,
+            word.into(),
+            "",
+        )?;
         let bits = word.const_int(u64::from(*index) * 16, false);
         let shifted = self.build().build_right_shift(int(loaded)?, bits, false, "")?;
         Ok(Some(self.build().build_int_truncate(shifted, half, name)?.into()))

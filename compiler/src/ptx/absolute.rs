@@ -12,8 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::negations::operands;
-use super::selections::written;
-use super::workarounds::{instruction, scope};
+use super::workarounds::{instruction, scope, written};
 
 /// Computes them with 32 bits.
 pub(super) fn widen(ptx: String) -> String {

@@ -12,8 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::negations::operands;
-use super::selections::written;
-use super::workarounds::instruction;
+use super::workarounds::{instruction, written};
 
 /// Takes fields from words.
 pub(super) fn direct(ptx: String) -> String {
@@ -94,7 +93,9 @@ impl<'p> Field<'p> {
 /// Whether an instruction gives a field as a number of 32 bits.
 fn is_wide(line: &str) -> bool {
     let word = instruction(line).map(|[_, word, ..]| word);
-    word.is_some_and(|word| word == "and.b32" || word.starts_with("cvt.u32.") || word.starts_with("cvt.s32."))
+    word.is_some_and(|word| {
+        word == "and.b32" || word.starts_with("cvt.u32.") || word.starts_with("cvt.s32.")
+    })
 }
 
 #[cfg(test)]

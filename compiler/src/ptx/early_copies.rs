@@ -52,8 +52,8 @@ fn new_value<'ctx>(
 ) -> Option<InstructionValue<'ctx>> {
     let values: BTreeMap<usize, BasicValueEnum<'ctx>> =
         variable.get_incomings().map(|(value, from)| (address(from), value)).collect();
-    let is_variable = old.as_value_ref() == variable.as_value_ref()
-        || values.values().any(|value| *value == old);
+    let is_variable =
+        old.as_value_ref() == variable.as_value_ref() || values.values().any(|value| *value == old);
     let new = values.get(&address(from))?.as_instruction_value()?;
     let mut operands = new.get_operands().flatten().filter_map(|operand| operand.value());
     let is_changed = new.get_parent() == Some(from) && operands.any(|operand| operand == old);

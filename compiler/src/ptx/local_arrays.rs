@@ -226,12 +226,11 @@ fn depends_on(this: &Loop<'_>, value: BasicValueEnum<'_>, steps: u32) -> bool {
     let Some(from) = instruction(value).filter(|_| steps > 0) else { return false };
     match from.get_opcode() {
         InstructionOpcode::Phi if is_counter(this, from) => true,
-        InstructionOpcode::Load => address(from)
-            .and_then(array_of)
-            .filter(|(array, _)| is_constant(*array))
-            .is_some_and(|(_, indices)| {
-                indices.into_iter().any(|index| depends_on(this, index, steps - 1))
-            }),
+        InstructionOpcode::Load => {
+            address(from).and_then(array_of).filter(|(array, _)| is_constant(*array)).is_some_and(
+                |(_, indices)| indices.into_iter().any(|index| depends_on(this, index, steps - 1)),
+            )
+        }
         InstructionOpcode::Call => false,
         _ => values(from).any(|value| depends_on(this, value, steps - 1)),
     }
@@ -266,11 +265,11 @@ impl Known<'_, '_> {
                 of.is_some_and(|at| is_counter(&self.loops[*at], from))
                     || all(&values(from).collect::<Vec<_>>())
             }
-            InstructionOpcode::Load => address(from)
-                .and_then(array_of)
-                .is_some_and(|(array, indices)| {
+            InstructionOpcode::Load => {
+                address(from).and_then(array_of).is_some_and(|(array, indices)| {
                     !self.variables.contains(&(array as usize)) && all(&indices)
-                }),
+                })
+            }
             InstructionOpcode::Call => false,
             _ => all(&values(from).collect::<Vec<_>>()),
         }

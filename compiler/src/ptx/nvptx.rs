@@ -21,10 +21,10 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
-    Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters, disjoint, early_copies, early_loads, fall_through, fast_math,
-    geometry, invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect,
-    remainders, selections, sinking, stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads,
-    workarounds,
+    Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters,
+    disjoint, early_copies, early_loads, fall_through, fast_math, geometry, invariant_loads,
+    latches, local_arrays, loops, minimum, quotients, reflect, remainders, selections, sinking,
+    stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};

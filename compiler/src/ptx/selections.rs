@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::lane_reads::first_instruction;
 use super::negations::operands;
 use super::reductions::registers;
-use super::workarounds::{functions, instruction};
+use super::workarounds::{functions, instruction, written};
 
 const WIDE: [&str; 2] = ["selp.b64", "selp.f64"];
 const NARROW: [&str; 2] = ["selp.b32", "selp.f32"];
@@ -94,9 +94,8 @@ fn join_once(function: &str, count: &mut usize) -> Option<String> {
                 (_, Some(first)) => Some((first, "and.pred", [first.yes, no])),
                 _ => None,
             };
-            let both = both.filter(|(first, ..)| {
-                is_wide || [first.condition, condition].iter().any(|one| is_free(one))
-            });
+            let both = both
+                .filter(|(first, ..)| is_wide || [first.condition, condition].iter().any(&is_free));
             if let Some((first, word, alternatives)) = both {
                 let conditions = [first.condition, condition];
                 changed.insert(first.line, String::new());
@@ -143,20 +142,6 @@ fn by_both(
         "{indent}{word} \t{BOTH}{number}, {first}, {second};\n\
          {indent}{selp} \t{result}, {yes}, {no}, {BOTH}{number};{end}"
     )
-}
-
-/// The registers that an instruction writes.
-pub(super) fn written(line: &str) -> Vec<&str> {
-    let Some([_, word, mut operands, _]) = instruction(line) else { return vec![] };
-    // After a condition.
-    if word.starts_with('@') {
-        operands = operands.trim_start().split_once(char::is_whitespace).map_or("", |it| it.1);
-    }
-    let results = match operands.trim_start().strip_prefix('{') {
-        Some(list) => list.split('}').next().unwrap_or_default(),
-        None => operands.split(',').next().unwrap_or_default(),
-    };
-    results.split([',', '|']).map(str::trim).collect()
 }
 
 #[cfg(test)]

@@ -45,10 +45,7 @@ fn set_volatile(load: InstructionValue<'_>, volatile: bool) -> Result<()> {
 
 /// Moves computations of floats back to their blocks, from places that every way from there reaches. `places` has them in the order of
 /// the program.
-fn take_back<'ctx>(
-    module: &Module<'ctx>,
-    places: &[(InstructionValue<'ctx>, BasicBlock<'ctx>)],
-) {
+fn take_back<'ctx>(module: &Module<'ctx>, places: &[(InstructionValue<'ctx>, BasicBlock<'ctx>)]) {
     let mut known = BTreeMap::new();
     let mut moved: BTreeMap<usize, bool> = BTreeMap::new();
     let floats = of_floats(places.iter().map(|(instruction, _)| *instruction));
@@ -99,8 +96,7 @@ fn of_floats<'ctx>(instructions: impl Iterator<Item = InstructionValue<'ctx>>) -
     let is_float = |ty: AnyTypeEnum<'_>| matches!(ty, AnyTypeEnum::FloatType(_));
     let mut found = BTreeSet::new();
     for instruction in instructions {
-        let operands =
-            instruction.get_operands().flatten().filter_map(|operand| operand.value());
+        let operands = instruction.get_operands().flatten().filter_map(|operand| operand.value());
         let mut operands = operands.map(|operand| {
             is_float(operand.get_type().as_any_type_enum())
                 || found.contains(&(operand.as_value_ref() as usize))

@@ -12,8 +12,7 @@ use inkwell::llvm_sys::core::{LLVMGetNumSuccessors, LLVMGetSuccessor, LLVMGetSwi
 use inkwell::module::Module;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{
-    AsValueRef, BasicValueEnum, InstructionOpcode, InstructionValue, IntValue,
-    PhiValue,
+    AsValueRef, BasicValueEnum, InstructionOpcode, InstructionValue, IntValue, PhiValue,
 };
 
 use super::loops::{self, address, successors};
@@ -88,8 +87,15 @@ impl<'ctx> Choice<'ctx> {
             join.get_instructions().map_while(|phi| PhiValue::try_from(phi).ok()).collect();
         let words: u32 = phis.iter().map(|phi| words(*phi)).sum();
         let is_small = words.saturating_mul(cases.len() as u32) <= MAX_SELECTIONS;
-        (is_small && join != block)
-            .then_some(Choice { switch, block, of, cases, default, join, phis })
+        (is_small && join != block).then_some(Choice {
+            switch,
+            block,
+            of,
+            cases,
+            default,
+            join,
+            phis,
+        })
     }
 
     fn replace(self, builder: &Builder<'ctx>) -> std::result::Result<(), BuilderError> {
@@ -152,7 +158,9 @@ impl<'ctx> Choice<'ctx> {
         let mut cases = self.cases.iter().zip(tests).rev();
         let mut chosen = match &self.default {
             Default::Joins(from) => value(from),
-            Default::Never | Default::Elsewhere(_) => cases.next().and_then(|((_, from), _)| value(from)),
+            Default::Never | Default::Elsewhere(_) => {
+                cases.next().and_then(|((_, from), _)| value(from))
+            }
         };
         for ((_, from), test) in cases {
             let (Some(otherwise), Some(value)) = (chosen, value(from)) else { break };
@@ -184,8 +192,8 @@ fn targets<'ctx>(
     unsafe {
         let count = LLVMGetNumSuccessors(switch.as_value_ref());
         let target = |at| {
-            let constant = (at > 0)
-                .then(|| IntValue::new(LLVMGetSwitchCaseValue(switch.as_value_ref(), at)));
+            let constant =
+                (at > 0).then(|| IntValue::new(LLVMGetSwitchCaseValue(switch.as_value_ref(), at)));
             Some((constant, BasicBlock::new(LLVMGetSuccessor(switch.as_value_ref(), at))?))
         };
         (0..count).filter_map(target).collect()

@@ -55,6 +55,20 @@ pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
     Some([indent, word, operands, end])
 }
 
+/// The registers that an instruction writes.
+pub(super) fn written(line: &str) -> Vec<&str> {
+    let Some([_, word, mut operands, _]) = instruction(line) else { return vec![] };
+    // After a condition.
+    if word.starts_with('@') {
+        operands = operands.trim_start().split_once(char::is_whitespace).map_or("", |it| it.1);
+    }
+    let results = match operands.trim_start().strip_prefix('{') {
+        Some(list) => list.split('}').next().unwrap_or_default(),
+        None => operands.split(',').next().unwrap_or_default(),
+    };
+    results.split([',', '|']).map(str::trim).collect()
+}
+
 /// Instructions in a scope of their own, in place of a line that has this indentation and end.
 pub(super) fn scope(indent: &str, lines: &[String], end: &str) -> String {
     // A brace at the start of a line would end the function.

@@ -1,9 +1,9 @@
 //! `static` variables, and constants that are vectors, structs or arrays: their types and initial values.
 
-use super::{Context, StaticItem};
 use super::body::Body;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, Static};
+use super::{Context, StaticItem};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::types::layout::type_layout;
@@ -62,7 +62,10 @@ impl Context<'_> {
                     "initialise it in a kernel",
                 ),
                 true => (
-                    format!("a constant has at most {} MiB, not {bytes} bytes", MAX_INITIAL_BYTES >> 20),
+                    format!(
+                        "a constant has at most {} MiB, not {bytes} bytes",
+                        MAX_INITIAL_BYTES >> 20
+                    ),
                     "declare a `static` variable and initialise it in a kernel, or from the host",
                 ),
             };

@@ -219,7 +219,8 @@ impl<'t> ProgramBuilder<'t> {
     fn add_statics(&mut self) -> Result<()> {
         for variable in &self.tree.statics {
             let init = static_value::initial_value(&variable.value, &self.tree.structs)?;
-            let (ty, source) = (variable.ty.clone(), global_variable(&variable.name, variable.span));
+            let (ty, source) =
+                (variable.ty.clone(), global_variable(&variable.name, variable.span));
             if variable.is_constant {
                 self.add_global(&variable.name, Space::Constant, ty, init, Some(source));
                 continue;

@@ -427,7 +427,9 @@ fn a_variable_that_gets_a_common_value_no_longer_varies() {
     );
     assert_warp_bodies(
         "",
-        &["let mut sum = p[lane_id()]; sum = reduce_add(ALL, sum); if sum < 9 { return; } p[n] = reduce_add(ALL, n);"],
+        &[
+            "let mut sum = p[lane_id()]; sum = reduce_add(ALL, sum); if sum < 9 { return; } p[n] = reduce_add(ALL, n);",
+        ],
     );
     assert_bodies(
         "b",

@@ -140,12 +140,7 @@ impl<'m> Search<'m> {
     }
 
     /// The number of a slot's value at the start of a block, which is still to be followed if it is new.
-    fn entry(
-        &mut self,
-        block: BlockId,
-        slot: SlotId,
-        open: &mut Vec<(BlockId, SlotId)>,
-    ) -> usize {
+    fn entry(&mut self, block: BlockId, slot: SlotId, open: &mut Vec<(BlockId, SlotId)>) -> usize {
         let next = self.parents.len();
         let entry = *self.entries.entry((block, slot)).or_insert(next);
         if entry == next {

@@ -4,15 +4,16 @@
 //! end of a block, where the new value needs another register, and copies that at the loop's end. Where only some ways through a
 //! loop change `x`, the others copy it, too. ptxas keeps these copies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::llvm_sys::core::LLVMSetOperand;
 use inkwell::module::Module;
 use inkwell::types::{AnyType as _, AnyTypeEnum, BasicType as _};
-use inkwell::values::{AsValueRef, BasicValue as _, BasicValueEnum, InstructionValue, PhiValue};
+use inkwell::values::{
+    AsValueRef, BasicValue as _, BasicValueEnum, InstructionOpcode, InstructionValue, PhiValue,
+};
 
 use super::loops::address;
 use crate::error::{Error, Result};
@@ -23,20 +24,44 @@ pub(super) fn add<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result
     for block in module.get_functions().flat_map(|function| function.get_basic_block_iter()) {
         let phis: Vec<_> =
             block.get_instructions().map_while(|phi| PhiValue::try_from(phi).ok()).collect();
-        if phis.len() < 2 {
-            continue;
+        if phis.len() > 1 {
+            add_before(&phis, &builder, context)
+                .map_err(|error| Error::internal("ptx", format!("copy: {error}")))?;
         }
-        for copied in &phis {
-            for (at, (old, from)) in (0..).zip(copied.get_incomings()) {
-                let others = phis.iter().filter(|phi| *phi != copied);
-                let Some(new) = others.filter_map(|phi| new_value(*phi, old, from)).next() else {
-                    continue;
-                };
-                let copy = copy_before(&builder, context, new, old)
-                    .map_err(|error| Error::internal("ptx", format!("copy: {error}")))?;
-                if let Some(copy) = copy {
+    }
+    Ok(())
+}
+
+/// Copies the old values of variables that the block of these `phi`s joins.
+fn add_before<'ctx>(
+    phis: &[PhiValue<'ctx>],
+    builder: &Builder<'ctx>,
+    context: &'ctx Context,
+) -> std::result::Result<(), BuilderError> {
+    // By block before and value, which `phi`s get it from there, and where in the list of their operands.
+    let mut copied: BTreeMap<(usize, usize), Vec<(PhiValue<'ctx>, u32)>> = BTreeMap::new();
+    for phi in phis {
+        for (at, (value, from)) in (0..).zip(phi.get_incomings()) {
+            copied.entry((address(from), key(&value))).or_default().push((*phi, at));
+        }
+    }
+    for variable in phis {
+        // Its values on the ways that do not change it.
+        let mut held: BTreeSet<usize> =
+            variable.get_incomings().map(|(value, _)| key(&value)).collect();
+        held.insert(key(variable));
+        for (new, from) in variable.get_incomings() {
+            let new = new.as_instruction_value().filter(|new| {
+                new.get_parent() == Some(from) && new.get_opcode() != InstructionOpcode::Phi
+            });
+            let Some(new) = new else { continue };
+            let operands = new.get_operands().flatten().filter_map(|operand| operand.value());
+            for old in operands.filter(|old| held.contains(&key(old))) {
+                let Some(copies) = copied.remove(&(address(from), key(&old))) else { continue };
+                let Some(copy) = copy_before(builder, context, new, old)? else { continue };
+                for (phi, at) in copies {
                     // SAFETY: the operands of a `phi` are its values, in this order, and the copy has the type of the old value.
-                    unsafe { LLVMSetOperand(copied.as_value_ref(), at, copy.as_value_ref()) };
+                    unsafe { LLVMSetOperand(phi.as_value_ref(), at, copy.as_value_ref()) };
                 }
             }
         }
@@ -44,21 +69,8 @@ pub(super) fn add<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result
     Ok(())
 }
 
-/// What a variable becomes in a block, if that is computed there from its old value. `variable` is the `phi` behind the block.
-fn new_value<'ctx>(
-    variable: PhiValue<'ctx>,
-    old: BasicValueEnum<'ctx>,
-    from: BasicBlock<'ctx>,
-) -> Option<InstructionValue<'ctx>> {
-    let values: BTreeMap<usize, BasicValueEnum<'ctx>> =
-        variable.get_incomings().map(|(value, from)| (address(from), value)).collect();
-    let is_variable =
-        old.as_value_ref() == variable.as_value_ref() || values.values().any(|value| *value == old);
-    let new = values.get(&address(from))?.as_instruction_value()?;
-    let mut operands = new.get_operands().flatten().filter_map(|operand| operand.value());
-    let is_changed = new.get_parent() == Some(from) && operands.any(|operand| operand == old);
-    let is_phi = PhiValue::try_from(new).is_ok();
-    (is_variable && is_changed && !is_phi).then_some(new)
+fn key(value: &impl AsValueRef) -> usize {
+    value.as_value_ref() as usize
 }
 
 /// A copy of a number before an instruction.

@@ -9,7 +9,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::module::Module;
 use inkwell::targets::TargetMachine;
 use inkwell::types::{AnyType as _, AnyTypeEnum};
-use inkwell::values::{AsValueRef, InstructionOpcode, InstructionValue};
+use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode, InstructionValue};
 
 use super::loops::{self, address, successors};
 use super::nvptx::run;
@@ -57,23 +57,22 @@ fn take_back<'ctx>(module: &Module<'ctx>, places: &[(InstructionValue<'ctx>, Bas
         moved.insert(key(instruction), is_always && floats.contains(&key(instruction)));
     }
     // What stays in its new place cannot be an operand in the former one.
-    let needs_moved = |instruction: &InstructionValue<'ctx>, moved: &BTreeMap<usize, bool>| {
-        let operands = instruction.get_operands().flatten().filter_map(|operand| operand.value());
-        let mut operands = operands.map(|operand| operand.as_value_ref() as usize);
-        operands.any(|operand| moved.get(&operand) == Some(&false))
+    let is_kept = |operand: &BasicValueEnum<'ctx>, moved: &BTreeMap<usize, bool>| {
+        moved.get(&(operand.as_value_ref() as usize)) == Some(&false)
     };
-    loop {
-        let returns = |(one, _): &&(InstructionValue<'ctx>, _)| moved.get(&key(one)) == Some(&true);
-        let stay: Vec<usize> = places
-            .iter()
-            .filter(returns)
-            .filter(|(instruction, _)| needs_moved(instruction, &moved))
-            .map(|(instruction, _)| key(instruction))
-            .collect();
-        if stay.is_empty() {
-            break;
+    let mut is_done = false;
+    while !is_done {
+        is_done = true;
+        for (instruction, _) in places {
+            let mut operands =
+                instruction.get_operands().flatten().filter_map(|operand| operand.value());
+            if moved.get(&key(instruction)) == Some(&true)
+                && operands.any(|operand| is_kept(&operand, &moved))
+            {
+                moved.insert(key(instruction), false);
+                is_done = false;
+            }
         }
-        moved.extend(stay.into_iter().map(|one| (one, false)));
     }
     let builder = module.get_context().create_builder();
     for (instruction, before) in places {
@@ -108,12 +107,15 @@ fn of_floats<'ctx>(instructions: impl Iterator<Item = InstructionValue<'ctx>>) -
     found
 }
 
+/// The most blocks between an instruction and where it sinks that are looked at.
+const MOST_BLOCKS: usize = 200;
+
 /// Whether every way from one block leads to another, before it ends or comes back.
 fn always_reaches(from: BasicBlock<'_>, to: BasicBlock<'_>) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(block) = open.pop() {
         let next = successors(block);
-        if next.is_empty() || next.contains(&from) {
+        if next.is_empty() || next.contains(&from) || seen.len() > MOST_BLOCKS {
             return false;
         }
         open.extend(next.into_iter().filter(|next| *next != to && seen.insert(address(*next))));

@@ -24,12 +24,13 @@ const MAX_SELECTIONS: u32 = 8;
 
 /// Replaces the `switch` instructions whose cases all lead to one block and compute nothing.
 pub(super) fn select(module: &Module<'_>) -> Result<()> {
-    let builder = module.get_context().create_builder();
+    let context = module.get_context();
+    let (builder, kind) = (context.create_builder(), context.get_kind_id("llvm.loop"));
     let switches: Vec<_> = loops::instructions(module)
         .filter(|instruction| instruction.get_opcode() == InstructionOpcode::Switch)
         .collect();
     for switch in switches {
-        if let Some(choice) = Choice::of(switch) {
+        if let Some(choice) = Choice::of(switch, kind) {
             choice
                 .replace(&builder)
                 .map_err(|error| Error::internal("ptx", format!("switch: {error}")))?;
@@ -61,7 +62,8 @@ enum Default<'ctx> {
 }
 
 impl<'ctx> Choice<'ctx> {
-    fn of(switch: InstructionValue<'ctx>) -> Option<Choice<'ctx>> {
+    /// `kind` is that of the hints of loops.
+    fn of(switch: InstructionValue<'ctx>, kind: u32) -> Option<Choice<'ctx>> {
         let block = switch.get_parent()?;
         let BasicValueEnum::IntValue(of) = switch.get_operand(0)?.value()? else { return None };
         let targets = targets(switch);
@@ -87,7 +89,11 @@ impl<'ctx> Choice<'ctx> {
             join.get_instructions().map_while(|phi| PhiValue::try_from(phi).ok()).collect();
         let words: u32 = phis.iter().map(|phi| words(*phi)).sum();
         let is_small = words.saturating_mul(cases.len() as u32) <= MAX_SELECTIONS;
-        (is_small && join != block).then_some(Choice {
+        // The jumps back of a loop hold its hints.
+        let jumps = cases.iter().filter_map(|(_, from)| from.get_terminator());
+        let mut jumps = jumps.chain([switch]);
+        let has_hint = jumps.any(|jump| jump.get_metadata(kind).is_some());
+        (is_small && !has_hint && join != block).then_some(Choice {
             switch,
             block,
             of,

@@ -168,7 +168,7 @@ impl Generator {
         };
         let before = self.variables.len();
         match self.random.below(4) {
-            0 | 1 => self.for_head(&prefix, turns),
+            0 | 1 => self.for_head(&prefix, turns, meets),
             2 => {
                 let (name, ty) = self.counter();
                 self.open(&format!("{prefix}while {name} < {turns}{ty} {{ {name} += 1;"));
@@ -194,9 +194,18 @@ impl Generator {
         (name, ty.name())
     }
 
-    fn for_head(&mut self, prefix: &str, turns: u64) {
-        let ty = self.integer_type();
+    /// Where threads meet in the loop, the checker must see that all run as often.
+    fn for_head(&mut self, prefix: &str, turns: u64, meets: bool) {
         let name = self.fresh("i");
+        if !meets && self.random.percent(10) {
+            let last = format!("block_dim.x * {turns}");
+            self.open(&format!(
+                "{prefix}for {name} in (thread_idx.x..{last}).step(block_dim.x) {{"
+            ));
+            let ty = Type::Scalar(Scalar::U32);
+            return self.variables.push(Variable { path: name, ty, mutable: false });
+        }
+        let ty = self.integer_type();
         let first = if ty.is_signed() { self.random.below(9) as i64 - 4 } else { 3 };
         let suffix = ty.name();
         let unroll = match self.random.below(8) {

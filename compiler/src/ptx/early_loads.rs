@@ -85,6 +85,10 @@ impl<'p> Line<'p> {
         }
         let [_, word, operands, _] = instruction(text)?;
         let name = word.split('.').next()?;
+        // A carry goes to the next instruction.
+        if word.contains(".cc") {
+            return None;
+        }
         let kind = if let Some(ty) = word.strip_prefix("ld.global.nc.") {
             Kind::Load(words(ty)?)
         } else if ends_block(word) {
@@ -287,6 +291,17 @@ mod tests {
 }
 ";
         insta::assert_snapshot!(hoist(ptx.to_owned()));
+    }
+
+    #[test]
+    fn sums_with_a_carry_stay_before_those_that_add_it() {
+        let ptx = "{\n\tdiv.rn.f32 \t%f2, %f1, %f0;\n\tadd.cc.u32 \t%r2, %r1, 4;\n\taddc.u32 \t%r3, %r0, 0;\n\
+            \tmov.b64 \t%rd1, {%r2, %r3};\n\tld.global.nc.f32 \t%f3, [%rd1];\n}\n";
+        assert_eq!(hoist(ptx.to_owned()), ptx);
+        // The address is the lower half alone.
+        let ptx = "{\n\tdiv.rn.f32 \t%f2, %f1, %f0;\n\tadd.cc.u32 \t%r2, %r1, 4;\n\
+            \tcvt.u64.u32 \t%rd1, %r2;\n\tld.global.nc.f32 \t%f3, [%rd1];\n\taddc.u32 \t%r3, %r0, 0;\n}\n";
+        assert_eq!(hoist(ptx.to_owned()), ptx);
     }
 
     #[test]

@@ -37,7 +37,7 @@ const LAUNCH: u32 = 24;
 /// names in the machine code, and whether each launches. `may_lack` says that some let the resident kernel have few.
 /// `block_threads` is the most threads of a block that kernels or, by `#[launch_bounds]`, the host launch, `bound` how many threads the
 /// resident kernel may have if it is not for the compiler to say. On an H200 a search that the host launches with blocks of 256
-/// threads, and kernels with one warp, took 3.06 ms with 72 registers, of which only three such blocks fit on an SM, and 2.27 with 64.
+/// threads, and kernels with one warp, took 3.04 ms with 72 registers, of which only three such blocks fit on an SM, and 2.20 with 48.
 ///
 /// # Errors
 /// `Invalid` if the object cannot be read.

@@ -15,15 +15,14 @@ use inkwell::values::{
     AsValueRef, BasicValue as _, BasicValueEnum, InstructionOpcode, InstructionValue, PhiValue,
 };
 
-use super::loops::address;
+use super::loops::{address, key, phis, values};
 use crate::error::{Error, Result};
 
 /// Copies the old values first, by assembly: LLVM would remove any other copy.
 pub(super) fn add<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
     let builder = context.create_builder();
     for block in module.get_functions().flat_map(|function| function.get_basic_block_iter()) {
-        let phis: Vec<_> =
-            block.get_instructions().map_while(|phi| PhiValue::try_from(phi).ok()).collect();
+        let phis = phis(block);
         if phis.len() > 1 {
             add_before(&phis, &builder, context)
                 .map_err(|error| Error::internal("ptx", format!("copy: {error}")))?;
@@ -55,8 +54,7 @@ fn add_before<'ctx>(
                 new.get_parent() == Some(from) && new.get_opcode() != InstructionOpcode::Phi
             });
             let Some(new) = new else { continue };
-            let operands = new.get_operands().flatten().filter_map(|operand| operand.value());
-            for old in operands.filter(|old| held.contains(&key(old))) {
+            for old in values(new).filter(|old| held.contains(&key(old))) {
                 let Some(copies) = copied.remove(&(address(from), key(&old))) else { continue };
                 let Some(copy) = copy_before(builder, context, new, old)? else { continue };
                 for (phi, at) in copies {
@@ -67,10 +65,6 @@ fn add_before<'ctx>(
         }
     }
     Ok(())
-}
-
-fn key(value: &impl AsValueRef) -> usize {
-    value.as_value_ref() as usize
 }
 
 /// A copy of a number before an instruction.
@@ -112,8 +106,8 @@ fn copy_before<'ctx>(
 #[cfg(test)]
 mod tests {
     use inkwell::context::Context;
-    use inkwell::memory_buffer::MemoryBuffer;
 
+    use super::super::loops::module_of;
     use super::add;
 
     #[test]
@@ -152,8 +146,7 @@ mod tests {
               ret i32 %k
             }";
         let context = Context::create();
-        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "k");
-        let module = context.create_module_from_ir(buffer).expect("a module");
+        let module = module_of(&context, text);
         add(&module, &context).expect("copies");
         module.verify().expect("a right module");
         insta::assert_snapshot!(module.print_to_string().to_string());

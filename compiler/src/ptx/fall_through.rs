@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `@%p bra $exit; bra.uni $head; $exit:` | `@!%p bra $head; $exit:` |
 
+use super::steady_reads::target;
 use super::workarounds::{functions, instruction, is_no_instruction};
 
 /// Writes one jump for two.
@@ -35,10 +36,9 @@ fn jumps(function: &str) -> Vec<String> {
 
 /// The jump to `head` in place of one that leaves, if that leads to the next block.
 fn once(leave: &str, head: &str, after: &[&str]) -> Option<String> {
-    let [indent, condition, rest, end] = instruction(leave)?;
-    let exit = rest.trim_start().strip_prefix("bra")?.trim();
+    let [indent, condition, _, end] = instruction(leave)?;
     let next = after.iter().find(|line| !is_no_instruction(line))?;
-    if label(next)? != exit {
+    if label(next)? != target(leave)? {
         return None;
     }
     let condition = condition.strip_prefix('@')?;
@@ -57,8 +57,7 @@ fn label(line: &str) -> Option<&str> {
 
 /// The target of a jump without a condition.
 fn jump(line: &str) -> Option<&str> {
-    let [_, word, target, _] = instruction(line)?;
-    (word == "bra.uni").then_some(target.trim())
+    target(line).filter(|_| !line.trim_start().starts_with('@'))
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ fn is_read(instruction: InstructionValue<'_>, register: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use inkwell::context::Context;
-    use inkwell::memory_buffer::MemoryBuffer;
 
+    use super::super::loops::module_of;
     use super::order;
 
     #[test]
@@ -65,8 +65,7 @@ mod tests {
               ret i32 %b
             }";
         let context = Context::create();
-        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "f");
-        let module = context.create_module_from_ir(buffer).expect("a module");
+        let module = module_of(&context, text);
         order(&module);
         module.verify().expect("a right module");
         insta::assert_snapshot!(module.print_to_string().to_string());

@@ -59,8 +59,8 @@ fn join_one<'ctx>(
 #[cfg(test)]
 mod tests {
     use inkwell::context::Context;
-    use inkwell::memory_buffer::MemoryBuffer;
 
+    use super::super::loops::module_of;
     use super::join;
 
     #[test]
@@ -81,8 +81,7 @@ mod tests {
             !0 = distinct !{!0, !1}
             !1 = !{!\"llvm.loop.unroll.disable\"}";
         let context = Context::create();
-        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "k");
-        let module = context.create_module_from_ir(buffer).expect("a module");
+        let module = module_of(&context, text);
         join(&module, &context).expect("joined");
         module.verify().expect("a right module");
         insta::assert_snapshot!(module.print_to_string().to_string());

@@ -21,7 +21,7 @@ use inkwell::values::{
     PhiValue,
 };
 
-use super::loops::{self, Loop, weight};
+use super::loops::{self, Loop, values, weight};
 use super::unrolling;
 use crate::error::{Error, Result};
 
@@ -286,10 +286,6 @@ fn variables(function: FunctionValue<'_>) -> BTreeSet<usize> {
         loops::constant(value).is_none().then_some(array as usize)
     });
     arrays.collect()
-}
-
-fn values(of: InstructionValue<'_>) -> impl Iterator<Item = BasicValueEnum<'_>> {
-    of.get_operands().flatten().filter_map(|operand| operand.value())
 }
 
 /// Whether a loop changes a value by a constant in each round.

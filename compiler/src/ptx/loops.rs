@@ -11,6 +11,8 @@ use inkwell::values::{
     AsValueRef, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionOpcode,
     InstructionValue, PhiValue,
 };
+#[cfg(test)]
+use inkwell::{context::Context, memory_buffer::MemoryBuffer};
 
 /// A loop with one jump back.
 pub(super) struct Loop<'ctx> {
@@ -170,6 +172,30 @@ pub(super) fn successors<'ctx>(block: BasicBlock<'ctx>) -> Vec<BasicBlock<'ctx>>
 /// What tells a block from others.
 pub(super) fn address(block: BasicBlock<'_>) -> usize {
     block.as_mut_ptr() as usize
+}
+
+/// What tells a value from others.
+pub(super) fn key(value: &impl AsValueRef) -> usize {
+    value.as_value_ref() as usize
+}
+
+/// The operands of an instruction that are values.
+pub(super) fn values<'ctx>(
+    of: InstructionValue<'ctx>,
+) -> impl Iterator<Item = BasicValueEnum<'ctx>> {
+    of.get_operands().flatten().filter_map(|operand| operand.value())
+}
+
+/// The values of a block that depend on the way there.
+pub(super) fn phis<'ctx>(block: BasicBlock<'ctx>) -> Vec<PhiValue<'ctx>> {
+    block.get_instructions().map_while(|phi| PhiValue::try_from(phi).ok()).collect()
+}
+
+/// A module of a test.
+#[cfg(test)]
+pub(super) fn module_of<'ctx>(context: &'ctx Context, text: &str) -> Module<'ctx> {
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "k");
+    context.create_module_from_ir(buffer).expect("a module")
 }
 
 /// The instructions of all functions.

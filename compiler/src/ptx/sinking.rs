@@ -9,9 +9,9 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::module::Module;
 use inkwell::targets::TargetMachine;
 use inkwell::types::{AnyType as _, AnyTypeEnum};
-use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode, InstructionValue};
+use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
 
-use super::loops::{self, address, successors};
+use super::loops::{self, address, key, successors, values};
 use super::nvptx::run;
 use crate::error::{Error, Result};
 
@@ -58,16 +58,14 @@ fn take_back<'ctx>(module: &Module<'ctx>, places: &[(InstructionValue<'ctx>, Bas
     }
     // What stays in its new place cannot be an operand in the former one.
     let is_kept = |operand: &BasicValueEnum<'ctx>, moved: &BTreeMap<usize, bool>| {
-        moved.get(&(operand.as_value_ref() as usize)) == Some(&false)
+        moved.get(&key(operand)) == Some(&false)
     };
     let mut is_done = false;
     while !is_done {
         is_done = true;
         for (instruction, _) in places {
-            let mut operands =
-                instruction.get_operands().flatten().filter_map(|operand| operand.value());
             if moved.get(&key(instruction)) == Some(&true)
-                && operands.any(|operand| is_kept(&operand, &moved))
+                && values(*instruction).any(|operand| is_kept(&operand, &moved))
             {
                 moved.insert(key(instruction), false);
                 is_done = false;
@@ -85,20 +83,14 @@ fn take_back<'ctx>(module: &Module<'ctx>, places: &[(InstructionValue<'ctx>, Bas
     }
 }
 
-fn key(instruction: &InstructionValue<'_>) -> usize {
-    instruction.as_value_ref() as usize
-}
-
 /// The instructions that compute with floats, or with integers that are made of floats: bits of them, for example. Other integers
 /// are mostly addresses and counters, which ptxas moves itself.
 fn of_floats<'ctx>(instructions: impl Iterator<Item = InstructionValue<'ctx>>) -> BTreeSet<usize> {
     let is_float = |ty: AnyTypeEnum<'_>| matches!(ty, AnyTypeEnum::FloatType(_));
     let mut found = BTreeSet::new();
     for instruction in instructions {
-        let operands = instruction.get_operands().flatten().filter_map(|operand| operand.value());
-        let mut operands = operands.map(|operand| {
-            is_float(operand.get_type().as_any_type_enum())
-                || found.contains(&(operand.as_value_ref() as usize))
+        let mut operands = values(instruction).map(|operand| {
+            is_float(operand.get_type().as_any_type_enum()) || found.contains(&key(&operand))
         });
         if is_float(instruction.get_type()) || operands.any(|is_of_floats| is_of_floats) {
             found.insert(key(&instruction));
@@ -127,9 +119,9 @@ fn always_reaches(from: BasicBlock<'_>, to: BasicBlock<'_>) -> bool {
 mod tests {
     use gridlet_lang::arch::CudaArch;
     use inkwell::context::Context;
-    use inkwell::memory_buffer::MemoryBuffer;
 
     use super::super::PtxOptions;
+    use super::super::loops::module_of;
     use super::super::nvptx::target_machine;
     use super::sink;
 
@@ -155,8 +147,7 @@ mod tests {
               ret float %both
             }";
         let context = Context::create();
-        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "k");
-        let module = context.create_module_from_ir(buffer).expect("a module");
+        let module = module_of(&context, text);
         let machine =
             target_machine(CudaArch::DEFAULT, &PtxOptions::default(), "").expect("a machine");
         sink(&module, &machine).expect("sunk");

@@ -78,7 +78,7 @@ fn in_loops(lines: &[&str]) -> Vec<bool> {
 }
 
 /// The label that a line jumps to.
-fn target(line: &str) -> Option<&str> {
+pub(super) fn target(line: &str) -> Option<&str> {
     let [_, word, operands, _] = instruction(line)?;
     // `@%p1 bra \t$L__BB0_2;` or `bra.uni \t$L__BB0_2;`
     let (jump, label) = match word.starts_with('@') {

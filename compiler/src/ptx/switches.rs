@@ -85,8 +85,7 @@ impl<'ctx> Choice<'ctx> {
             (_, Some(from)) => Default::Joins(from),
             (_, None) => Default::Elsewhere(default.1),
         };
-        let phis: Vec<_> =
-            join.get_instructions().map_while(|phi| PhiValue::try_from(phi).ok()).collect();
+        let phis = loops::phis(join);
         let words: u32 = phis.iter().map(|phi| words(*phi)).sum();
         let is_small = words.saturating_mul(cases.len() as u32) <= MAX_SELECTIONS;
         // The jumps back of a loop hold its hints.
@@ -218,8 +217,8 @@ fn join_of<'ctx>(block: BasicBlock<'ctx>, from: BasicBlock<'ctx>) -> Option<Basi
 #[cfg(test)]
 mod tests {
     use inkwell::context::Context;
-    use inkwell::memory_buffer::MemoryBuffer;
 
+    use super::super::loops::module_of;
     use super::select;
 
     #[test]
@@ -269,8 +268,7 @@ mod tests {
               ret i32 9
             }";
         let context = Context::create();
-        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "k");
-        let module = context.create_module_from_ir(buffer).expect("a module");
+        let module = module_of(&context, text);
         select(&module).expect("selections");
         module.verify().expect("a right module");
         insta::assert_snapshot!(module.print_to_string().to_string());

@@ -43,12 +43,11 @@ impl Context<'_> {
     }
 
     fn evaluate_static(&mut self, at: usize) -> Option<Static> {
-        let StaticItem { name, declared, value, is_constant, .. } = self.statics[at];
+        let StaticItem { name, declared, value: initial, is_constant, .. } = self.statics[at];
         let ty = self.resolve_type(declared)?;
         self.statics[at].ty = Some(ty.clone());
         let mut body = Body::constant(self);
         body.aggregates = true;
-        let initial = value;
         let value = body.need(initial, &ty, Why::Type(declared.span))?;
         if let Some(wrong) = not_constant(&value) {
             body.not_constant(wrong.span);

@@ -37,12 +37,17 @@ fn merged(function: &str) -> Cow<'_, str> {
 /// The line behind the declarations of a function, of all lines up to its end.
 pub(super) fn first_instruction(lines: &[&str]) -> Option<usize> {
     let begin = lines.iter().rposition(|line| line.starts_with('{'))? + 1;
-    let is_declaration = |line: &&str| {
+    let declares = |line: &&str| {
         let word = line.trim_start();
-        is_no_instruction(line) && !word.starts_with(".loc\t")
-            || [".reg", ".local", ".shared"].iter().any(|kind| word.starts_with(kind))
+        [".reg", ".local", ".shared"].iter().any(|kind| word.starts_with(kind))
     };
-    Some(begin + lines[begin..].iter().take_while(|line| is_declaration(line)).count())
+    // With line tables, variables come behind the first `.loc`.
+    let is_head = |line: &&&str| is_no_instruction(line) || declares(line);
+    let head: Vec<_> = lines[begin..].iter().take_while(is_head).collect();
+    let after = head.iter().rposition(|line| declares(line)).map_or(0, |last| last + 1);
+    let is_position = |line: &str| line.trim_start().starts_with(".loc\t");
+    let blank = head[after..].iter().take_while(|line| !is_position(line)).count();
+    Some(begin + after + blank)
 }
 
 /// The register that a line reads `%laneid` to, between its indentation and what follows the instruction.

@@ -131,6 +131,15 @@ $L__BB0_2:
     }
 
     #[test]
+    fn variables_are_known_behind_the_first_position() {
+        let variable = "\t// demoted variable\n";
+        let with_position = PTX.replace(variable, &format!("\t.loc\t1 3 0\n{variable}"));
+        let expected =
+            hoist(PTX.to_owned()).replace(variable, &format!("\t.loc\t1 3 0\n{variable}"));
+        assert_eq!(hoist(with_position), expected);
+    }
+
+    #[test]
     fn code_without_loops_and_long_functions_stay() {
         let straight = PTX.replace("\t@%p1 bra \t$L__BB0_1;\n", "");
         assert_eq!(hoist(straight.clone()), straight);

@@ -24,6 +24,9 @@
 //! register, both of which write `%p`, and the comparison gives wrong results. The same goes for `max`, for signed numbers, and for a
 //! result that is widened before the comparison. `setp.ne` and `not` become two instructions.
 //!
+//! With line tables, LLVM writes labels between instructions that nothing refers to. ptxas begins a block at each, and other machine code
+//! results, so they are removed.
+//!
 //! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
 
@@ -37,7 +40,7 @@ use super::{
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
-    let ptx = braces_of_assembly(ptx);
+    let ptx = braces_of_assembly(labels_of_line_tables(ptx));
     // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
     let ptx =
         parts_of_floats(results_last(narrow_signs(differences::apply(negations::apply(ptx)))));
@@ -92,6 +95,17 @@ pub(super) fn functions(ptx: &str) -> impl Iterator<Item = &str> {
 pub(super) fn is_no_instruction(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with("//") || line.starts_with(".loc")
+}
+
+/// Removes the labels that mark places for debug information, where that does not refer to any.
+fn labels_of_line_tables(ptx: String) -> String {
+    let marks = |line: &str| ["$L__tmp", "$L__func_"].iter().any(|label| line.contains(label));
+    let is_label = |line: &str| line.starts_with('$') && line.trim_end().ends_with(':');
+    let mut lines = ptx.lines().filter(|line| marks(line)).peekable();
+    if lines.peek().is_none() || !lines.all(is_label) {
+        return ptx;
+    }
+    ptx.split_inclusive('\n').filter(|line| !marks(line)).collect()
 }
 
 /// Indents the braces of assembly: one at the start of a line begins or ends a function, for all that follows.
@@ -354,6 +368,17 @@ mod tests {
         insta::assert_snapshot!(apply(ptx.to_owned()));
         let other = "\tneg.s32 \t%r2, %r1;\n// abs.s16\n";
         assert_eq!(apply(other.to_owned()), other);
+    }
+
+    #[test]
+    fn labels_that_nothing_refers_to_are_removed() {
+        let code = "\tmov.b32 \t%r1, 5;\n\tbra.uni \t$L__BB0_2;\n$L__BB0_2:\n\tret;\n";
+        let marked =
+            format!("$L__func_begin0:\n{}$L__func_end0:\n", code.replace('5', "5;\n$L__tmp0:"));
+        let marked = marked.replace(":;", ":");
+        assert_eq!(apply(marked.clone()), code);
+        let referred = format!("{marked}.section .debug_info {{ .b64 $L__func_begin0 }}\n");
+        assert_eq!(apply(referred.clone()), referred);
     }
 
     #[test]

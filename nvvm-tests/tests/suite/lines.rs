@@ -2,6 +2,7 @@
 
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, Session};
+use gridlet::launch::LaunchStrategy;
 use gridlet::modules;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Toolchain};
@@ -78,6 +79,45 @@ fn cubins_have_line_tables_and_the_same_code() {
                 let same = code(&built.cubin.0) == code(&without.cubin.0);
                 assert!(same || !optimize, "{what}: other code");
             }
+        }
+    }
+}
+
+const NESTED: &str = "\
+kernel turned(p: *mut u32, n: u32) {
+    shared tile: [u32; 64];
+    for i in 0..n {
+        tile[thread_idx.x] = p[i * 64 + thread_idx.x];
+        sync_threads();
+        p[i * 64 + thread_idx.x] = tile[63 - thread_idx.x] % 1000003;
+        sync_threads();
+    }
+}
+
+kernel parent(p: *mut u32, n: u32) {
+    launch turned<<<n, 64>>>(p, n);
+}
+";
+
+/// Also of kernels that are inlined into the resident kernel, and of loops with an address of `shared` memory.
+#[test]
+fn nested_programs_have_line_tables_and_the_same_code() {
+    let test = "nested_programs_have_line_tables_and_the_same_code";
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_DISASSEMBLY) else { return };
+    let session = Session::with_toolchain(Toolchain::discover());
+    let program = compile::check(SourceMap::single("lines.grid", NESTED)).unwrap();
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        for strategy in [LaunchStrategy::Cdp, LaunchStrategy::Resident] {
+            let what = format!("{backend:?}, {strategy:?}");
+            let plain = BuildOptions::default().with_backend(backend).with_launch(strategy.into());
+            let built = session.cubin(&program, &plain.with_debug_lines(true));
+            let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let found = lines(&toolchain, &built.cubin.0);
+            let missing: Vec<u32> =
+                [4, 6].into_iter().filter(|line| !found.contains(line)).collect();
+            assert!(missing.is_empty(), "{what}: {missing:?} are not among {found:?}");
+            let without = session.cubin(&program, &plain).unwrap();
+            assert!(code(&built.cubin.0) == code(&without.cubin.0), "{what}: other code");
         }
     }
 }

@@ -38,6 +38,9 @@ const DWARF_VERSION: u64 = 4;
 /// Debuggers search the folder in which they run.
 const FOLDER: &str = ".";
 
+/// The name in line tables of what no source has.
+const GENERATED: &str = "<gridlet>";
+
 /// The builder of a module's debug information, and the parts shared by all functions.
 pub(in crate::codegen) struct Debug<'ctx> {
     builder: DebugInfoBuilder<'ctx>,
@@ -102,7 +105,15 @@ impl<'ctx> Debug<'ctx> {
     }
 
     fn file(&self, cx: &ModuleContext<'ctx, '_>, span: Span) -> DIFile<'ctx> {
-        let name = cx.ir.sources.name(span);
+        self.file_of(cx.ir.sources.name(span))
+    }
+
+    /// The file of functions of the launch stage, which no source has.
+    fn generated(&self) -> DIFile<'ctx> {
+        self.file_of(GENERATED)
+    }
+
+    fn file_of(&self, name: &str) -> DIFile<'ctx> {
         if let Some(&known) = self.files.borrow().get(name) {
             return known;
         }
@@ -169,9 +180,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let Some(debug) = &self.cx.debug else { return Ok(()) };
         // The position of the function before.
         self.build().unset_current_debug_location();
-        let Some(span) = self.home() else { return Ok(()) };
-        let file = debug.file(self.cx, span);
-        let line = self.cx.ir.sources.line(span);
+        let home = self.home();
+        // A debugger shows nothing of a function without a position. But line tables lose what is inlined into one.
+        if home.is_none() && debug.has_variables() {
+            return Ok(());
+        }
+        let file = home.map_or_else(|| debug.generated(), |span| debug.file(self.cx, span));
+        let line = home.map_or(1, |span| self.cx.ir.sources.line(span));
         let name = self.value.get_name().to_string_lossy();
         // Users know the body by the kernel's name; entries keep their own.
         let name = match self.function.role {
@@ -193,8 +208,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             debug.is_optimized,
         );
         self.value.set_subprogram(function);
-        self.scopes = Some(self.scopes_of(debug, function.as_debug_info_scope(), span));
-        self.set_debug_location();
+        let scope = function.as_debug_info_scope();
+        match home {
+            Some(span) => {
+                self.scopes = Some(self.scopes_of(debug, scope, span));
+                self.set_debug_location();
+            }
+            None => {
+                // ptxas refuses line 0.
+                let first =
+                    debug.builder.create_debug_location(self.cx.context, line, 1, scope, None);
+                self.build().set_current_debug_location(first);
+            }
+        }
         Ok(())
     }
 

@@ -31,6 +31,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     value
                 } else if let Some(value) = self.load_chosen(from, &inst.ty, &name)? {
                     value
+                } else if let Some(value) = self.load_packed(from, &inst.ty, &name)? {
+                    value
                 } else {
                     let place = self.place(from, &inst.ty)?;
                     let alignment = self.alignment_of(from)?;

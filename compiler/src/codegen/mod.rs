@@ -54,6 +54,7 @@ mod pairs;
 mod places;
 mod printf;
 mod spaces;
+mod tables;
 mod types;
 mod unroll;
 mod values;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use inkwell::context::Context;
+use inkwell::context::{AsContextRef, Context};
 use inkwell::llvm_sys::core::{LLVMMDNodeInContext2, LLVMMetadataAsValue, LLVMValueAsMetadata};
 use inkwell::llvm_sys::debuginfo::{LLVMMetadataReplaceAllUsesWith, LLVMTemporaryMDNode};
 use inkwell::llvm_sys::prelude::LLVMMetadataRef;
@@ -77,10 +77,10 @@ pub(crate) fn hint<'ctx>(
 
 /// A self-referential node, which gives a loop its identity, with operands.
 pub(crate) fn loop_node<'ctx>(
-    context: &'ctx Context,
+    context: impl AsContextRef<'ctx>,
     operands: &[MetadataValue<'ctx>],
 ) -> MetadataValue<'ctx> {
-    let context = context.raw();
+    let context = context.as_ctx_ref();
     // SAFETY: all values are of this living context. The temporary node is freed when all its uses are
     // replaced, and is not used after. The result is a node, which is what `MetadataValue` holds.
     unsafe {

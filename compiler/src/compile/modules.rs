@@ -94,6 +94,13 @@ impl Session {
                     _ => None,
                 };
                 let module = unmasked.as_ref().unwrap_or(module);
+                let unrolled = match process {
+                    Process::This if options.optimize => {
+                        ptx::table_loops::unroll(module, options.arch, &ptx_options)?
+                    }
+                    _ => None,
+                };
+                let module = unrolled.as_ref().unwrap_or(module);
                 // libNVVM and ptxas do not take them beside descriptions of variables.
                 let named = match options.debug_variables() {
                     true => None,

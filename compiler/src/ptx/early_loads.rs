@@ -2,7 +2,8 @@
 //!
 //! ptxas ends a block of code at a shuffle, a vote and a division that may take its slow path, and moves no load over one. A load behind
 //! one starts when that is done, though nothing keeps it: what `ld.global.nc` reads does not change while the kernel runs. So such loads
-//! move up within a block of PTX, with the addresses that they need, a few at a time because each holds a register:
+//! move up within a block of PTX, with the addresses that they need, a few at a time because each holds a register. Other loads from global
+//! memory move over divisions alone: a shuffle may tell of what another lane wrote, and a volatile or acquiring load of what another thread did.
 //!
 //! | PTX | becomes |
 //! |---|---|
@@ -32,16 +33,18 @@ const PASSED: [&str; 27] = [
     "sqrt", "tanh", "vote",
 ];
 
+const LOAD: &str = "ld.global.";
+
 /// Moves the loads.
 pub(super) fn hoist(ptx: String) -> String {
-    if !ptx.contains("ld.global.nc") {
+    if !ptx.contains(LOAD) {
         return ptx;
     }
     functions(&ptx).map(hoisted).collect()
 }
 
 fn hoisted(function: &str) -> String {
-    if !function.contains("ld.global.nc") {
+    if !function.contains(LOAD) {
         return function.into();
     }
     let mut text = String::with_capacity(function.len());
@@ -62,7 +65,7 @@ fn hoisted(function: &str) -> String {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// A load of so many words that nothing changes.
+    /// A load of so many words.
     Load(u32),
     Movable,
     /// ptxas ends a block here.
@@ -74,14 +77,27 @@ enum Kind {
 struct Line<'p> {
     text: &'p str,
     kind: Kind,
+    /// A load that others may not change, or an instruction before which others have not changed what a later load reads.
+    order: Order,
     writes: Vec<&'p str>,
     reads: Vec<&'p str>,
+}
+
+/// What memory has to do with an instruction.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    None,
+    /// It reads memory that other threads may write before.
+    Reads,
+    /// It may tell that others have written.
+    Tells,
 }
 
 impl<'p> Line<'p> {
     fn of(text: &'p str) -> Option<Line<'p>> {
         if is_no_instruction(text) {
-            return Some(Line { text, kind: Kind::Passed, writes: vec![], reads: vec![] });
+            let (kind, order) = (Kind::Passed, Order::None);
+            return Some(Line { text, kind, order, writes: vec![], reads: vec![] });
         }
         let [_, word, operands, _] = instruction(text)?;
         let name = word.split('.').next()?;
@@ -89,8 +105,18 @@ impl<'p> Line<'p> {
         if word.contains(".cc") {
             return None;
         }
+        let plain = word.strip_prefix(LOAD).and_then(plain_words);
+        let is_ordered = ["volatile", "relaxed", "acquire", "mmio"];
+        let order = match name {
+            "ld" if plain.is_some() => Order::Reads,
+            "ld" if word.split('.').any(|part| is_ordered.contains(&part)) => Order::Tells,
+            "shfl" | "vote" | "match" | "redux" => Order::Tells,
+            _ => Order::None,
+        };
         let kind = if let Some(ty) = word.strip_prefix("ld.global.nc.") {
             Kind::Load(words(ty)?)
+        } else if let Some(words) = plain {
+            Kind::Load(words)
         } else if ends_block(word) {
             Kind::Ends
         } else if MOVABLE.contains(&name)
@@ -110,8 +136,14 @@ impl<'p> Line<'p> {
             None => operands.split_once(',')?.1,
         };
         let reads = registers(sources).into_keys().collect();
-        Some(Line { text, kind, writes, reads })
+        Some(Line { text, kind, order, writes, reads })
     }
+}
+
+/// The words of a load that is neither volatile nor ordered, nor chooses a cache: `v2.f32`, `u8`.
+fn plain_words(ty: &str) -> Option<u32> {
+    let one = ty.strip_prefix("v2.").or_else(|| ty.strip_prefix("v4.")).unwrap_or(ty);
+    if one.contains('.') { None } else { words(ty) }
 }
 
 /// The words of a load of this type.
@@ -194,6 +226,9 @@ impl<'a, 'p> Block<'a, 'p> {
             if is_written[load] {
                 continue;
             }
+            if self.lines[load].order == Order::Reads && self.is_told(at, load) {
+                continue;
+            }
             let Some(needed) = self.needed(load, at, is_written) else { continue };
             if words > room {
                 break;
@@ -206,6 +241,11 @@ impl<'a, 'p> Block<'a, 'p> {
             loads.push(load);
         }
         loads
+    }
+
+    /// Whether others may have written by what an instruction from `at` to `load` tells.
+    fn is_told(&self, at: usize, load: usize) -> bool {
+        self.lines[at..load].iter().any(|line| line.order == Order::Tells)
     }
 
     /// The lines that must move with a load before the line `at`, in order. `None` if it cannot.
@@ -285,9 +325,25 @@ mod tests {
 \tdiv.rn.f32 \t%f10, %f1, %f0;
 \tld.global.nc.f32 \t%f11, [%rd1];
 \tmov.f32 \t%f11, %f10;
-\t// Other memory may change.
-\trcp.rn.f32 \t%f12, %f1;
+\t// What another lane wrote before.
+\tshfl.sync.idx.b32 \t%r3, %r1, 0, 31, -1;
 \tld.global.f32 \t%f13, [%rd1];
+\trcp.rn.f32 \t%f12, %f1;
+\tld.acquire.gpu.global.u32 \t%r4, [%rd1];
+\tld.global.f32 \t%f14, [%rd1];
+\tsqrt.rn.f32 \t%f15, %f1;
+\tst.global.f32 \t[%rd1], %f14;
+\tld.global.f32 \t%f16, [%rd1];
+\trcp.rn.f32 \t%f17, %f1;
+\tld.volatile.global.f32 \t%f18, [%rd1];
+}
+.visible .entry over_a_division(
+{
+\tdiv.rn.f32 \t%f2, %f1, %f0;
+\tld.global.v2.f32 \t{%f3, %f4}, [%rd1];
+\tld.shared.f32 \t%f5, [%rd2];
+\tsqrt.rn.f32 \t%f6, %f1;
+\tld.global.u8 \t%rs1, [%rd1+8];
 }
 ";
         insta::assert_snapshot!(hoist(ptx.to_owned()));

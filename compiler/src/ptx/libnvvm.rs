@@ -9,7 +9,9 @@ use std::path::Path;
 use std::ptr;
 
 use super::guard::{self, Process, Stop};
-use super::{Ptx, PtxOptions, byte_fields, early_loads, quotients, steady_reads, workarounds};
+use super::{
+    Ptx, PtxOptions, byte_fields, dot_products, early_loads, quotients, steady_reads, workarounds,
+};
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
 use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
@@ -217,7 +219,7 @@ impl<'a> Job<'a> {
         compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
             let ptx = match self.optimizes {
                 true => {
-                    let ptx = early_loads::hoist(byte_fields::direct(ptx));
+                    let ptx = early_loads::hoist(dot_products::unpack(byte_fields::direct(ptx)));
                     steady_reads::hoist(quotients::expand(workarounds::apply(ptx)))
                 }
                 false => workarounds::apply(ptx),

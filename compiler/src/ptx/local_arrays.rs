@@ -25,9 +25,15 @@ use super::loops::{self, Loop, values, weight};
 use super::unrolling;
 use crate::error::{Error, Result};
 
-/// What shows the indices: functions inlined, variables in registers, loops with a test at their end.
+/// What shows the indices: functions inlined, variables in registers, loops with a test at their end. `simplifycfg` would join the test of
+/// a counter with a `break` behind it, and nothing would then show how often the loop runs at most. So loops turn before, and those that
+/// only turn when they are simple, after.
 pub(super) const SIMPLIFY: &str = "always-inline,function(sroa,early-cse),cgscc(inline),\
-    function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa,loop(loop-rotate),instcombine<no-verify-fixpoint>,loop(indvars))";
+    function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-simplify,lcssa,loop(loop-rotate),\
+    simplifycfg,loop-simplify,lcssa,loop(loop-rotate),instcombine<no-verify-fixpoint>,loop(indvars))";
+
+/// Unrolls those loops before anything joins the tests, after which LLVM would refuse.
+pub(super) const UNROLL: &str = "function(loop(loop-unroll-full),sroa,early-cse)";
 
 /// Maximum number of instructions of an unrolled nest of loops, of those that [`weight`] counts. libNVVM 13.0 unrolls 4,050 and not
 /// 4,160.
@@ -71,20 +77,34 @@ pub(super) fn align(module: &Module<'_>, data: &TargetData) -> Result<bool> {
 pub(super) fn unroll<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<bool> {
     let mut any = false;
     for function in module.get_functions() {
-        let nest = Nest::of(function);
-        for at in &nest.outermost {
-            let mut marked = vec![];
-            nest.plan(*at, None, &mut marked);
-            for at in marked {
-                any |= unrolling::ask_full(&nest.loops[at], context)?;
-            }
+        for of in loops_to_unroll(function, context.get_kind_id("llvm.loop")) {
+            any |= unrolling::ask_full(&of, context)?;
         }
     }
     Ok(any)
 }
 
+/// The loops of a function, after [`SIMPLIFY`], that put local arrays into registers, unrolled fully. `kind`: of the metadata `llvm.loop`.
+pub(super) fn loops_to_unroll(function: FunctionValue<'_>, kind: u32) -> Vec<Loop<'_>> {
+    let mut nest = Nest::of(function, kind);
+    let wanted: BTreeSet<usize> = nest.settle().into_iter().collect();
+    let loops = nest.loops.into_iter().enumerate();
+    loops.filter(|(at, _)| wanted.contains(at)).map(|(_, of)| of).collect()
+}
+
+/// Whether a loop reads a table of constants at an index that depends on its counter.
+pub(super) fn reads_table(of: &Loop<'_>) -> bool {
+    let accesses = of.blocks.iter().flat_map(|block| block.get_instructions());
+    let mut tables = accesses.filter_map(|access| address(access).and_then(array_of));
+    tables.any(|(array, indices)| {
+        is_constant(array) && indices.iter().any(|index| depends_on(of, *index, MOST_STEPS))
+    })
+}
+
 /// The loops of a function.
 struct Nest<'ctx> {
+    /// Of the metadata `llvm.loop`.
+    kind: u32,
     loops: Vec<Loop<'ctx>>,
     /// For each loop, those directly inside it.
     inside: Vec<Vec<usize>>,
@@ -96,7 +116,7 @@ struct Nest<'ctx> {
 }
 
 impl<'ctx> Nest<'ctx> {
-    fn of(function: FunctionValue<'ctx>) -> Nest<'ctx> {
+    fn of(function: FunctionValue<'ctx>, kind: u32) -> Nest<'ctx> {
         let loops = loops::find(function);
         let mut by_size: Vec<usize> = (0..loops.len()).collect();
         by_size.sort_by_key(|at| std::cmp::Reverse(loops[*at].blocks.len()));
@@ -122,12 +142,36 @@ impl<'ctx> Nest<'ctx> {
                 }
             }
         }
-        Nest { inside, outermost, of_blocks, in_memory, loops }
+        Nest { kind, inside, outermost, of_blocks, in_memory, loops }
     }
 
-    /// The size of a loop, unrolled if it shall be; such loops join `marked`. `times` is the number of iterations of the loop
+    /// The loops to unroll. An array stays in memory if one of the loops that count through it is too large for that.
+    fn settle(&mut self) -> Vec<usize> {
+        loop {
+            let mut plan = Plan::default();
+            for at in &self.outermost {
+                self.plan(*at, None, &mut plan);
+            }
+            let stay: Vec<usize> = plan.too_large.iter().flat_map(|at| self.counted(*at)).collect();
+            let known = self.in_memory.len();
+            self.in_memory.extend(stay);
+            if self.in_memory.len() == known {
+                return plan.marked;
+            }
+        }
+    }
+
+    /// The local arrays with an index that depends on a loop's counter.
+    fn counted(&self, at: usize) -> Vec<usize> {
+        let this = &self.loops[at];
+        let accesses = this.blocks.iter().flat_map(|block| block.get_instructions());
+        let arrays = accesses.filter_map(|access| array_by_counter(this, access));
+        arrays.map(|array| array as usize).collect()
+    }
+
+    /// The size of a loop, unrolled if it shall be; such loops join the plan. `times` is the number of iterations of the loop
     /// around it, if that one is to be unrolled.
-    fn plan(&self, at: usize, times: Option<u64>, marked: &mut Vec<usize>) -> u64 {
+    fn plan(&self, at: usize, times: Option<u64>, plan: &mut Plan) -> u64 {
         let this = &self.loops[at];
         let own = this
             .blocks
@@ -138,28 +182,34 @@ impl<'ctx> Nest<'ctx> {
         // Only unrolling the loop around it shows how often a loop runs that starts from its counter.
         let limit = known.or(times).and_then(|iterations| self.limit(this, iterations));
         let iterations = known.or(times).filter(|_| limit.is_some());
-        let mut deeper = vec![];
+        let mut deeper = Plan::default();
         let inside = self.inside[at].iter();
         let of_inside = inside.map(|one| self.plan(*one, iterations, &mut deeper));
         let body = own + of_inside.sum::<u64>();
         let size = body.saturating_mul(iterations.or(known).unwrap_or(1));
+        plan.too_large.extend(deeper.too_large);
         if iterations.is_some() && limit.is_some_and(|limit| size <= limit) {
-            marked.extend(deeper);
-            marked.push(at);
+            plan.marked.extend(deeper.marked);
+            plan.marked.push(at);
             return size;
         }
         // Loops inside whose number of iterations depends on this one's counter stay as they are.
-        marked.extend(deeper.into_iter().filter(|one| self.loops[*one].iterations().is_some()));
-        if size <= MAX_OF_LLVM { size } else { body }
+        let stays = |one: &usize| self.loops[*one].iterations().is_none();
+        plan.marked.extend(deeper.marked.into_iter().filter(|one| !stays(one)));
+        if size <= MAX_OF_LLVM {
+            return size;
+        }
+        if known.is_some() && limit.is_some() && !unrolling::has_hint(this, self.kind) {
+            plan.too_large.push(at);
+        }
+        body
     }
 
     /// The greatest size of a loop that accesses a local array at an index that depends on its counter.
     fn limit(&self, this: &Loop<'_>, iterations: u64) -> Option<u64> {
         let accesses = this.blocks.iter().flat_map(|block| block.get_instructions());
         let limits = accesses.filter_map(|access| {
-            let of = address(access).and_then(array_of);
-            let (array, indices) = of.filter(|(array, _)| !is_constant(*array))?;
-            indices.iter().find(|index| depends_on(this, **index, MOST_STEPS))?;
+            let array = array_by_counter(this, access)?;
             match self.in_memory.contains(&(array as usize)) {
                 true => (iterations <= MAX_ITERATIONS_IN_MEMORY).then_some(MAX_IN_MEMORY),
                 false => Some(MAX_INSTRUCTIONS),
@@ -167,6 +217,22 @@ impl<'ctx> Nest<'ctx> {
         });
         limits.max()
     }
+}
+
+/// Which loops to unroll.
+#[derive(Default)]
+struct Plan {
+    marked: Vec<usize>,
+    /// Those that would be unrolled if they were smaller.
+    too_large: Vec<usize>,
+}
+
+/// The local array of an access whose index depends on a loop's counter.
+fn array_by_counter(this: &Loop<'_>, access: InstructionValue<'_>) -> Option<Array> {
+    let of = address(access).and_then(array_of);
+    let (array, indices) = of.filter(|(array, _)| !is_constant(*array))?;
+    indices.iter().find(|index| depends_on(this, **index, MOST_STEPS))?;
+    Some(array)
 }
 
 /// The address of an access of memory.

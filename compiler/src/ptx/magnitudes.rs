@@ -73,12 +73,25 @@ impl<'a> Magnitudes<'a> {
                 bits(0)
             }
             ("shl", "b32" | "b64") => Some(bits(0)? + number(1)?),
+            ("prmt", "b32") if word == "prmt.b32" && sources.get(1) == Some(&"0") => {
+                let selector = sources.get(2)?.strip_prefix("0x")?.trim_end_matches('U');
+                bytes_selected(u32::from_str_radix(selector, 16).ok()?).map(|bytes| 8 * bytes)
+            }
+            ("bfe", "u32") => number(2).filter(|bits| (1..32).contains(bits)),
             ("shr", "u32") => Some(32 - number(1).filter(|count| (1..32).contains(count))?),
             _ => None,
         }
         // Larger values may have wrapped around.
         .filter(|bits| *bits <= width_of(word).saturating_sub(2))
     }
+}
+
+/// How many bytes of a `prmt` from zero may be others than zero, from the lowest on: the rest selects bytes of the second operand. `None` if
+/// all may.
+fn bytes_selected(selector: u32) -> Option<u32> {
+    let is_zero = |byte: &u32| (4..8).contains(&(selector >> (byte * 4) & 15));
+    let zeros = (0..4).rev().take_while(is_zero).count() as u32;
+    (zeros > 0).then_some(4 - zeros)
 }
 
 /// The width of an instruction's result.
@@ -126,6 +139,11 @@ mod tests {
 \tcvt.s32.s16 \t%r15, %rs4;
 \tmul.wide.s16 \t%r12, %rs3, %rs3;
 \tmul.wide.s16 \t%r13, %rs3, 100;
+\tprmt.b32 \t%r16, %r9, 0, 0x7771U;
+\tprmt.b32 \t%r17, %r9, 0, 0x7731U;
+\tprmt.b32 \t%r18, %r9, 0, 0x8881U;
+\tprmt.b32 \t%r19, %r9, %r1, 0x7771U;
+\tbfe.u32 \t%r20, %r9, 8, 12;
 ",
         );
         let bits = |register| known.bits(register);
@@ -137,6 +155,12 @@ mod tests {
         assert_eq!(bits("%r11"), Some(18));
         // -1 becomes 65,535.
         assert_eq!(bits("%r14"), Some(16));
+        assert_eq!(bits("%r16"), Some(8));
+        assert_eq!(bits("%r17"), Some(16));
+        // The sign of a byte, and bytes of another register.
+        assert_eq!(bits("%r18"), None);
+        assert_eq!(bits("%r19"), None);
+        assert_eq!(bits("%r20"), Some(12));
         assert_eq!(bits("%r15"), Some(8));
         assert_eq!(bits("%r13"), Some(23));
         assert_eq!(bits("-129"), Some(8));

@@ -21,6 +21,7 @@ mod differences;
 #[cfg(feature = "llvm")]
 mod disjoint;
 mod division_traps;
+mod dot_products;
 #[cfg(feature = "llvm")]
 mod early_copies;
 mod early_loads;
@@ -78,6 +79,8 @@ mod subprogram_types;
 #[cfg(feature = "llvm")]
 mod switches;
 #[cfg(feature = "llvm")]
+pub(crate) mod table_loops;
+#[cfg(feature = "llvm")]
 mod trailing_zeros;
 #[cfg(feature = "llvm")]
 pub(crate) mod turns;
@@ -85,6 +88,8 @@ pub(crate) mod turns;
 mod unrolling;
 #[cfg(feature = "llvm")]
 mod vector_loads;
+#[cfg(feature = "llvm")]
+mod wide_absolutes;
 mod workarounds;
 
 /// PTX text.

@@ -24,7 +24,8 @@ use super::{
     Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters,
     disjoint, early_copies, early_loads, fall_through, fast_math, geometry, invariant_loads,
     latches, local_arrays, loops, minimum, quotients, reflect, remainders, selections, sinking,
-    stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads, workarounds,
+    stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads, wide_absolutes,
+    workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -203,6 +204,7 @@ fn optimise<'ctx>(
         let simple = module.clone();
         run(&simple, machine, local_arrays::SIMPLIFY)?;
         if local_arrays::unroll(&simple, context)? {
+            run(&simple, machine, local_arrays::UNROLL)?;
             module = simple;
         }
     }
@@ -241,6 +243,7 @@ fn optimise<'ctx>(
     reduce_strength(&module, machine)?;
     remainders::restore(&module)?;
     disjoint::add(&module)?;
+    wide_absolutes::widen(&module)?;
     geometry::order(&module);
     early_copies::add(&module, context)?;
     // LLVM's back end does not check its input: it would read a register before it is written.

@@ -123,12 +123,32 @@ pub(super) fn unroll_more<'ctx>(
 /// Asks for a loop to be unrolled fully, unless the program has a hint. Whether it was asked.
 pub(super) fn ask_full<'ctx>(of: &Loop<'ctx>, context: &'ctx Context) -> Result<bool> {
     let kind = context.get_kind_id("llvm.loop");
-    let Some(latch) = of.latch.get_terminator() else { return Ok(false) };
-    if latch.get_metadata(kind).is_some_and(|node| has(node, HAS_HINT)) {
+    let Some(latch) = of.latch.get_terminator().filter(|_| !has_hint(of, kind)) else {
         return Ok(false);
-    }
+    };
     set(latch, loop_node(context, &[hint(context, "full", None)]), kind)?;
     Ok(true)
+}
+
+/// Whether the program says how a loop is to be unrolled.
+pub(super) fn has_hint(of: &Loop<'_>, kind: u32) -> bool {
+    node_of(of, kind).is_some_and(|node| has(node, HAS_HINT))
+}
+
+/// The node that has what is said of a loop. `kind`: of the metadata `llvm.loop`.
+pub(super) fn node_of<'ctx>(of: &Loop<'ctx>, kind: u32) -> Option<MetadataValue<'ctx>> {
+    of.latch.get_terminator()?.get_metadata(kind)
+}
+
+/// The names of a loop's node: its operands that consist of one string.
+pub(super) fn names(node: MetadataValue<'_>) -> Vec<String> {
+    let name = |operand| match parts(operand).as_slice() {
+        [text] if text.is_string() => {
+            Some(String::from_utf8_lossy(text.get_string_value()?).into_owned())
+        }
+        _ => None,
+    };
+    operands(node).into_iter().filter_map(name).collect()
 }
 
 /// Removes what LLVM notes of loops that it has unrolled as asked, so that ptxas may unroll them, too. The loops for the rounds that are left
@@ -196,10 +216,7 @@ fn parts(node: MetadataValue<'_>) -> Vec<MetadataValue<'_>> {
 
 /// Whether a loop's node has an operand of this name.
 fn has(node: MetadataValue<'_>, name: &str) -> bool {
-    operands(node).into_iter().any(|operand| match parts(operand).as_slice() {
-        [text] if text.is_string() => text.get_string_value() == Some(name.as_bytes()),
-        _ => false,
-    })
+    names(node).iter().any(|one| one == name)
 }
 
 /// The largest factor that keeps the loop within the limit and divides the number of iterations.

@@ -48,6 +48,29 @@ fn rounds_with_a_table_keep_their_state_in_registers() {
     }
 }
 
+/// The index of the array is one of two functions of the counter, which libNVVM does not see.
+#[test]
+fn rounds_through_a_table_have_its_numbers() {
+    let source = "
+        const SHIFTS: [u32; 20] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21, 3, 8, 13, 30];
+        kernel k(from: *const u32, to: *mut u32) {
+            let mut m: [u32; 8];
+            for k in 0u32..8 { m[k] = from[k]; }
+            let mut x = from[8];
+            for round in 0u32..20 {
+                let g: u32;
+                if round < 10 { g = round % 8; } else { g = (3 * round + 5) % 8; }
+                x = (x << SHIFTS[round] | x >> 32 - SHIFTS[round]) + m[g];
+            }
+            to[0] = x;
+        }";
+    let Some(both) = kernels("rounds_through_a_table_have_its_numbers", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        assert!(!ptx.contains("SHIFTS") && !ptx.contains(".local"), "{backend:?}\n{ptx}");
+    }
+}
+
 /// Each round of the loop has the tests of the first one.
 #[test]
 fn divisors_of_all_rounds_are_tested_once() {

@@ -46,6 +46,53 @@ fn loops_through_local_arrays_are_unrolled() {
     assert!(!text.contains(".local"), "{text}");
 }
 
+/// LLVM joins the test of the counter with that of the `break`, and then knows no number of rounds.
+#[test]
+fn loops_with_a_break_through_local_arrays_are_unrolled() {
+    let kernel = |first: &str, last: &str| {
+        ptx(&format!(
+            "kernel k(from: *const f32, to: *mut f32) {{
+                 let mut r: [f32; 13];
+                 for k in 0u32..13 {{ r[k] = from[k * 64 + thread_idx.x]; }}
+                 let mut a = [0.0f32; 13];
+                 let mut error = r[0];
+                 for i in 1u32..13 {{
+                     {first}
+                     let mut sum = r[i];
+                     for j in 1..i {{ sum += a[j] * r[i - j]; }}
+                     a[i] = sum / error;
+                     error *= 1.0 - a[i] * a[i];
+                     {last}
+                 }}
+                 for k in 0u32..13 {{ to[k * 64 + thread_idx.x] = a[k]; }}
+             }}"
+        ))
+    };
+    for text in
+        [kernel("if error <= 1e-9 { break; }", ""), kernel("", "if error <= 1e-9 { break; }")]
+    {
+        assert!(!text.contains(".local"), "{text}");
+        assert_eq!(text.matches("div.rn.f32").count(), 12, "{text}");
+    }
+}
+
+/// The last loop is too large for that, so the array stays in memory, whatever the first one does.
+#[test]
+fn loops_are_not_unrolled_for_an_array_that_another_one_keeps_in_memory() {
+    let steps: String =
+        (0..12).map(|at| format!("x = (x ^ a[k] >> {at}) * {};\n", 2 * at + 3)).collect();
+    let text = with_array(
+        200,
+        &format!(
+            "let mut x = n;
+             for k in 0u32..N {{ {steps} if x < a[k] {{ a[k] = x; }} else {{ x += k * x; }} }}"
+        ),
+    );
+    assert!(text.contains(".local"), "{text}");
+    let loads = text.lines().filter(|line| line.contains("ld.global"));
+    assert!(loads.count() <= 64, "{text}");
+}
+
 /// The loop inside begins where the other one is, and has two exits. Unrolled, each store has one of several constant addresses, and ptxas
 /// keeps the array in registers if all its accesses are local.
 #[test]

@@ -76,6 +76,30 @@ fn loops_with_a_break_through_local_arrays_are_unrolled() {
     }
 }
 
+/// Conditions on the counter make other code of each round.
+#[test]
+fn long_loops_of_four_rounds_are_unrolled() {
+    let steps: String = (0..20)
+        .map(|at| format!("x = (x ^ from[left + {at}]) * {} + (x >> 7);\n", 2 * at + 12345))
+        .collect();
+    let rounds = |count: u32| {
+        let text = ptx(&format!(
+            "#[noalias]
+             kernel k(n: u32, from: *const u32, to: *mut u32) {{
+                 let mut x = n;
+                 for quadrant in 0u32..{count} {{
+                     let left = if quadrant & 1 != 0 {{ thread_idx.x + 3 }} else {{ thread_idx.x }};
+                     {steps}
+                 }}
+                 to[thread_idx.x] = x;
+             }}"
+        ));
+        text.matches("12345").count()
+    };
+    assert_eq!(rounds(4), 4);
+    assert!(rounds(8) < 8);
+}
+
 /// The last loop is too large for that, so the array stays in memory, whatever the first one does.
 #[test]
 fn loops_are_not_unrolled_for_an_array_that_another_one_keeps_in_memory() {

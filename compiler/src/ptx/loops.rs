@@ -50,6 +50,21 @@ impl<'ctx> Loop<'ctx> {
         is_counter.then_some(Counter { branch, condition, phi, step, is_next, is_bounded })
     }
 
+    /// Whether a condition or bits of the counter decide what a round does.
+    pub(super) fn differs_by_round(&self) -> bool {
+        let Some(counter) = self.counter() else { return false };
+        let phi = counter.phi.as_value_ref();
+        let inside = self.blocks.iter().flat_map(|block| block.get_instructions());
+        let mut tests = inside.filter(|one| {
+            let is_test = matches!(
+                one.get_opcode(),
+                InstructionOpcode::ICmp | InstructionOpcode::And | InstructionOpcode::Switch
+            );
+            is_test && *one != counter.condition
+        });
+        tests.any(|test| values(test).any(|value| value.as_value_ref() == phi))
+    }
+
     /// Whether the counter ends at the smaller of some number and a constant that is at most `most`.
     pub(super) fn ends_by(&self, most: i64) -> bool {
         let end = self

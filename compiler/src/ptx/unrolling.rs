@@ -34,8 +34,8 @@ const MAX_FULL: u64 = 400;
 /// The same for short bodies: of long ones, the copies share less, and need more registers.
 const MAX_FULL_OF_SHORT: u64 = 800;
 
-/// The same for few rounds, of which conditions on the counter often make different code: the four quadrants of an image filter took 1.13 of
-/// nvcc's time as a loop that only ptxas unrolled, now 1.03.
+/// The same for few rounds of which conditions on the counter make different code: the four quadrants of an image filter took 1.13 of nvcc's time as
+/// a loop that only ptxas unrolled, now 1.03. For other loops that is too many: an interpolation took 1.11 with 600.
 const MAX_FULL_OF_FEW: u64 = 640;
 const FEW_ROUNDS: u64 = 4;
 
@@ -242,7 +242,7 @@ fn is_short(of: &Loop<'_>) -> bool {
     of.iterations().is_some_and(|iterations| {
         let limit = match iterations {
             _ if size <= SHORT_BODY => MAX_FULL_OF_SHORT,
-            ..=FEW_ROUNDS => MAX_FULL_OF_FEW,
+            ..=FEW_ROUNDS if of.differs_by_round() => MAX_FULL_OF_FEW,
             _ => MAX_FULL,
         };
         size.saturating_mul(iterations) <= limit

@@ -82,13 +82,13 @@ fn long_loops_of_four_rounds_are_unrolled() {
     let steps: String = (0..20)
         .map(|at| format!("x = (x ^ from[left + {at}]) * {} + (x >> 7);\n", 2 * at + 12345))
         .collect();
-    let rounds = |count: u32| {
+    let rounds = |count: u32, condition: &str| {
         let text = ptx(&format!(
             "#[noalias]
              kernel k(n: u32, from: *const u32, to: *mut u32) {{
                  let mut x = n;
                  for quadrant in 0u32..{count} {{
-                     let left = if quadrant & 1 != 0 {{ thread_idx.x + 3 }} else {{ thread_idx.x }};
+                     let left = if {condition} {{ thread_idx.x + 3 }} else {{ quadrant }};
                      {steps}
                  }}
                  to[thread_idx.x] = x;
@@ -96,8 +96,9 @@ fn long_loops_of_four_rounds_are_unrolled() {
         ));
         text.matches("12345").count()
     };
-    assert_eq!(rounds(4), 4);
-    assert!(rounds(8) < 8);
+    assert_eq!(rounds(4, "quadrant & 1 != 0"), 4);
+    assert!(rounds(8, "quadrant & 1 != 0") < 8);
+    assert!(rounds(4, "n > 7") < 4);
 }
 
 /// The last loop is too large for that, so the array stays in memory, whatever the first one does.

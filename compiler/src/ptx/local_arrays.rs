@@ -194,8 +194,8 @@ impl<'ctx> Nest<'ctx> {
             return size;
         }
         // Loops inside whose number of iterations depends on this one's counter stay as they are.
-        let stays = |one: &usize| self.loops[*one].iterations().is_none();
-        plan.marked.extend(deeper.marked.into_iter().filter(|one| !stays(one)));
+        let is_known = |one: &usize| self.loops[*one].iterations().is_some();
+        plan.marked.extend(deeper.marked.into_iter().filter(is_known));
         if size <= MAX_OF_LLVM {
             return size;
         }

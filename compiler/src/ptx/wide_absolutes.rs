@@ -62,7 +62,7 @@ struct Wide<'a, 'ctx> {
 /// What computes a number of 16 bits, where the same with 32 bits gives that number with zeros before it.
 enum Step<'ctx> {
     Absolute(IntValue<'ctx>),
-    Smaller(&'static str, [IntValue<'ctx>; 2]),
+    Extreme(&'static str, [IntValue<'ctx>; 2]),
     Operation(InstructionOpcode, [IntValue<'ctx>; 2]),
 }
 
@@ -71,7 +71,7 @@ impl<'ctx> Wide<'_, 'ctx> {
     fn has_absolute(&self, value: IntValue<'ctx>, steps: u32) -> bool {
         match step(value).filter(|_| steps > 0) {
             Some(Step::Absolute(_)) => true,
-            Some(Step::Smaller(_, operands) | Step::Operation(_, operands)) => {
+            Some(Step::Extreme(_, operands) | Step::Operation(_, operands)) => {
                 operands.into_iter().any(|operand| self.has_absolute(operand, steps - 1))
             }
             None => false,
@@ -93,7 +93,7 @@ impl<'ctx> Wide<'_, 'ctx> {
                 let flag = self.module.get_context().bool_type().const_zero();
                 self.call("llvm.abs", &[of.into(), flag.into()])
             }
-            Step::Smaller(name, [left, right]) => {
+            Step::Extreme(name, [left, right]) => {
                 self.call(name, &[wide(left)?.into(), wide(right)?.into()])
             }
             Step::Operation(operation, [left, right]) => {
@@ -137,8 +137,8 @@ fn step(value: IntValue<'_>) -> Option<Step<'_>> {
             let callee = loops::callee(from)?;
             match callee.get_name().to_str().ok()? {
                 "llvm.abs.i16" => Some(Step::Absolute(operand(0)?)),
-                "llvm.umin.i16" => Some(Step::Smaller("llvm.umin", [operand(0)?, operand(1)?])),
-                "llvm.umax.i16" => Some(Step::Smaller("llvm.umax", [operand(0)?, operand(1)?])),
+                "llvm.umin.i16" => Some(Step::Extreme("llvm.umin", [operand(0)?, operand(1)?])),
+                "llvm.umax.i16" => Some(Step::Extreme("llvm.umax", [operand(0)?, operand(1)?])),
                 _ => None,
             }
         }

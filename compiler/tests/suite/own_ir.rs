@@ -22,7 +22,9 @@ mod example;
 fn run(source: &str, numbers: usize, check: bool, pending: Option<u64>) -> Result<Vec<u32>, Error> {
     let options = CpuOptions::default().with_check(check);
     let bundle = example::bundle(source, &[Target::Cpu], &options).unwrap();
-    let device = Device::open_cpu(CpuConfig { check, ..CpuConfig::default() }).unwrap();
+    // One worker where launches shall be lost: the first child must not run before the others are launched.
+    let threads = pending.map(|_| 1);
+    let device = Device::open_cpu(CpuConfig { check, threads, ..CpuConfig::default() }).unwrap();
     if let Some(pending) = pending {
         device.set_pending_launch_limit(pending).unwrap();
     }

@@ -53,7 +53,9 @@ fn it_links_for_every_interface_of_the_device_runtime() {
 fn it_runs_on_the_cpu_device_and_loses_no_launch_in_silence() {
     let bundle = example::bundle(&Session::new(), CudaArch::DEFAULT, &[Target::Cpu]).unwrap();
     let run = |depth: i32, pending: Option<u64>| {
-        let device = Device::open_cpu(CpuConfig::default()).unwrap();
+        // One worker: the first child must not run before the others are launched.
+        let config = CpuConfig { threads: pending.map(|_| 1), ..CpuConfig::default() };
+        let device = Device::open_cpu(config).unwrap();
         if let Some(pending) = pending {
             device.set_pending_launch_limit(pending).unwrap();
         }

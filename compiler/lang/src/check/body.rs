@@ -162,8 +162,8 @@ impl<'c, 'a> Body<'c, 'a> {
         let message = "this is not known at compile time";
         let error = Diagnostic::error(ids::CONST_EXPRESSION, span, message);
         self.cx.report(error.note(
-            "constants consist of literals, other constants, operators, `as`, sizes of types and a few built-ins \
-             on integers",
+            "constants consist of literals, other constants that are numbers, operators, `as`, sizes of types and a \
+             few built-ins on integers",
         ));
     }
 

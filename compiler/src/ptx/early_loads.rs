@@ -77,7 +77,7 @@ enum Kind {
 struct Line<'p> {
     text: &'p str,
     kind: Kind,
-    /// A load that others may not change, or an instruction before which others have not changed what a later load reads.
+    /// Whether other threads' writes matter to it.
     order: Order,
     writes: Vec<&'p str>,
     reads: Vec<&'p str>,

@@ -33,11 +33,12 @@ pub(crate) fn unroll<'ctx>(
 ) -> Result<Option<Module<'ctx>>> {
     let is_array = |ty: AnyTypeEnum<'_>| ty.is_array_type();
     let mut globals = module.get_globals();
-    if !globals.any(|global| global.is_constant() && is_array(global.get_value_type())) {
-        return Ok(None);
-    }
+    let has_table = globals.any(|global| global.is_constant() && is_array(global.get_value_type()));
     let context = module.get_context();
     let kind = context.get_kind_id("llvm.loop");
+    if !has_table || open_loops(module, kind).is_empty() {
+        return Ok(None);
+    }
     let trial = module.clone();
     for (number, of) in open_loops(&trial, kind).iter().enumerate() {
         say(of, context, kind, &format!("{NUMBER}{number}"))?;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `zext (umin (abs i16 %x), 32635) to i32` | `umin (abs i32 (sext %x)), 32635` |
 
-use inkwell::builder::{Builder, BuilderError};
+use inkwell::builder::Builder;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys::core::LLVMGetNUW;
 use inkwell::module::Module;
@@ -33,9 +33,7 @@ pub(super) fn widen(module: &Module<'_>) -> Result<()> {
             continue;
         }
         builder.position_before(&zext);
-        let value = wide
-            .value(narrow, MOST_STEPS)
-            .map_err(|error| Error::internal("ptx", format!("absolute values: {error}")))?;
+        let value = wide.value(narrow, MOST_STEPS)?;
         // A constant if LLVM knows the value.
         match value.as_instruction_value() {
             Some(value) => zext.replace_all_uses_with(&value),
@@ -78,14 +76,10 @@ impl<'ctx> Wide<'_, 'ctx> {
         }
     }
 
-    fn value(
-        &self,
-        value: IntValue<'ctx>,
-        steps: u32,
-    ) -> std::result::Result<IntValue<'ctx>, BuilderError> {
+    fn value(&self, value: IntValue<'ctx>, steps: u32) -> Result<IntValue<'ctx>> {
         let wide = |operand| self.value(operand, steps - 1);
         let Some(step) = step(value).filter(|_| steps > 0) else {
-            return self.builder.build_int_z_extend(value, self.word, "");
+            return Ok(self.builder.build_int_z_extend(value, self.word, "")?);
         };
         match step {
             Step::Absolute(of) => {
@@ -98,7 +92,7 @@ impl<'ctx> Wide<'_, 'ctx> {
             }
             Step::Operation(operation, [left, right]) => {
                 let (left, right) = (wide(left)?, wide(right)?);
-                match operation {
+                Ok(match operation {
                     InstructionOpcode::And => self.builder.build_and(left, right, ""),
                     InstructionOpcode::Or => self.builder.build_or(left, right, ""),
                     InstructionOpcode::Xor => self.builder.build_xor(left, right, ""),
@@ -106,7 +100,7 @@ impl<'ctx> Wide<'_, 'ctx> {
                         self.builder.build_right_shift(left, right, false, "")
                     }
                     _ => self.builder.build_int_nuw_add(left, right, ""),
-                }
+                }?)
             }
         }
     }
@@ -115,12 +109,13 @@ impl<'ctx> Wide<'_, 'ctx> {
         &self,
         name: &str,
         operands: &[inkwell::values::BasicMetadataValueEnum<'ctx>],
-    ) -> std::result::Result<IntValue<'ctx>, BuilderError> {
+    ) -> Result<IntValue<'ctx>> {
         let function = Intrinsic::find(name)
             .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[self.word.into()]));
-        let function = function.ok_or(BuilderError::NotSameType)?;
+        let none = || Error::internal("ptx", format!("`{name}` of 32 bits is missing"));
+        let function = function.ok_or_else(none)?;
         let call = self.builder.build_call(function, operands, "")?;
-        call.try_as_basic_value().basic().and_then(int).ok_or(BuilderError::NotSameType)
+        call.try_as_basic_value().basic().and_then(int).ok_or_else(none)
     }
 }
 

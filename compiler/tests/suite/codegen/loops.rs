@@ -429,3 +429,17 @@ fn numbers_of_nan_are_mended_in_one_half() {
     assert!(text.contains("selp.b32"), "{text}");
     assert!(!text.contains("selp.b64"), "{text}");
 }
+
+/// All 16 numbers fit into 64 bits, those of the other table do not.
+#[test]
+fn short_tables_are_numbers() {
+    let text = ptx("
+        const LENGTHS: [u8; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 3, 4];
+        const LONGER: [u8; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 16];
+        kernel k(from: *const u8, to: *mut u8) {
+            to[0] = LENGTHS[from[0] >> 4];
+            to[1] = LONGER[from[1]];
+        }");
+    assert!(!text.contains("LENGTHS") && text.contains("LONGER"), "{text}");
+    assert!(text.contains("shr.u64"), "{text}");
+}

@@ -6,7 +6,11 @@
 //! | PTX | becomes |
 //! |---|---|
 //! | `@%p bra $exit; bra.uni $head; $exit:` | `@!%p bra $head; $exit:` |
+//!
+//! ptxas does not unroll a loop that a condition that is false leads back. So where the comparison before the jump serves for nothing else, it is turned
+//! around, and the jump keeps its condition.
 
+use super::shared_heads::registers;
 use super::steady_reads::target;
 use super::workarounds::{functions, instruction, is_no_instruction};
 
@@ -21,7 +25,7 @@ pub(super) fn jump_once(ptx: String) -> String {
 fn jumps(function: &str) -> Vec<String> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
     let mut block = None;
-    let mut text = vec![];
+    let mut text: Vec<String> = vec![];
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         at += 1;
@@ -29,24 +33,69 @@ fn jumps(function: &str) -> Vec<String> {
         let back = lines.get(at).and_then(|next| jump(next)).filter(|head| block == Some(*head));
         let one = back.and_then(|head| once(line, head, &lines[at + 1..]));
         at += usize::from(one.is_some());
-        text.push(one.unwrap_or_else(|| (*line).to_owned()));
+        let Some((condition, one)) = one else {
+            text.push((*line).to_owned());
+            continue;
+        };
+        let turned = turn(&mut text, function, condition);
+        text.push(if turned { one.replacen("@!", "@", 1) } else { one });
     }
     text
 }
 
-/// The jump to `head` in place of one that leaves, if that leads to the next block.
-fn once(leave: &str, head: &str, after: &[&str]) -> Option<String> {
+/// The jump to `head` in place of one that leaves, if that leads to the next block, and the condition.
+fn once<'p>(leave: &'p str, head: &str, after: &[&str]) -> Option<(&'p str, String)> {
     let [indent, condition, _, end] = instruction(leave)?;
     let next = after.iter().find(|line| !is_no_instruction(line))?;
     if label(next)? != target(leave)? {
         return None;
     }
     let condition = condition.strip_prefix('@')?;
-    let condition = match condition.strip_prefix('!') {
+    let jump = match condition.strip_prefix('!') {
         Some(condition) => format!("@{condition}"),
         None => format!("@!{condition}"),
     };
-    Some(format!("{indent}{condition} bra \t{head};{end}"))
+    Some((condition, format!("{indent}{jump} bra \t{head};{end}")))
+}
+
+/// Turns the comparison around that a jump follows, if nothing else reads or writes its result. Gives whether it has.
+fn turn(text: &mut [String], function: &str, condition: &str) -> bool {
+    if condition.starts_with('!') || registers(function).filter(|it| *it == condition).count() != 2
+    {
+        return false;
+    }
+    let turned = text.last().and_then(|line| {
+        let [indent, word, operands, end] = instruction(line)?;
+        let ["setp", comparison, kind] = word.split('.').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let is_result = operands.split(',').next()?.trim() == condition;
+        let opposite = opposite(comparison, kind.starts_with('f'))?;
+        is_result.then(|| format!("{indent}setp.{opposite}.{kind} {operands};{end}"))
+    });
+    match (turned, text.last_mut()) {
+        (Some(turned), Some(line)) => *line = turned,
+        _ => return false,
+    }
+    true
+}
+
+/// The comparison that is true where another is false. Of floats, one of the two is true where an operand is no number.
+fn opposite(comparison: &str, of_floats: bool) -> Option<String> {
+    let (comparison, unordered) = match comparison.strip_suffix('u') {
+        Some(comparison) if of_floats => (comparison, true),
+        _ => (comparison, false),
+    };
+    let opposite = match comparison {
+        "eq" => "ne",
+        "ne" => "eq",
+        "lt" => "ge",
+        "ge" => "lt",
+        "gt" => "le",
+        "le" => "gt",
+        _ => return None,
+    };
+    Some(format!("{opposite}{}", if of_floats && !unordered { "u" } else { "" }))
 }
 
 /// The label that a line begins with.
@@ -99,5 +148,30 @@ $L__BB1_1:
 }
 ";
         insta::assert_snapshot!(jump_once(ptx.to_owned()));
+    }
+
+    #[test]
+    fn a_comparison_for_a_jump_alone_turns_around() {
+        let of = |comparison: &str, more: &str| {
+            let ptx = format!(
+                "$L__BB0_1:\n\tsetp.{comparison} \t%p1, %r1, %r2;\n{more}\t@%p1 bra \t$L__BB0_2;\n\
+                 \tbra.uni \t$L__BB0_1;\n$L__BB0_2:\n\tret;\n"
+            );
+            jump_once(ptx)
+                .lines()
+                .skip(1)
+                .take_while(|line| !line.starts_with('$'))
+                .collect::<String>()
+        };
+        let of_numbers = ["eq.b32", "ne.s64", "lt.u32", "ge.s32", "gt.u64", "le.s16"];
+        let of_floats = ["eq.f32", "neu.f32", "lt.f64", "geu.f32", "leu.f64", "gt.f32"];
+        let all = of_numbers.into_iter().chain(of_floats).map(|comparison| of(comparison, ""));
+        insta::assert_snapshot!(all.collect::<Vec<_>>().join("\n"));
+        // Something else reads the result, or comes between; and what has no opposite.
+        let read = "\tselp.b32 \t%r3, 1, 2, %p1;\n";
+        let between = "\tadd.s32 \t%r3, %r3, 1;\n";
+        let kept =
+            [of("eq.b32", read), of("eq.b32", between), of("num.f32", ""), of("eq.and.b32", "")];
+        assert!(kept.iter().all(|text| text.contains("@!%p1 bra")), "{kept:?}");
     }
 }

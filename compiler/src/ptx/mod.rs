@@ -6,6 +6,7 @@ mod absolute;
 mod barriers;
 #[cfg(feature = "llvm")]
 mod bit_fields;
+mod blocks;
 mod byte_fields;
 #[cfg(feature = "llvm")]
 mod byte_products;
@@ -65,6 +66,7 @@ mod remainders;
 #[cfg(feature = "llvm")]
 mod selections;
 mod shared_atomics;
+mod shared_heads;
 #[cfg(feature = "llvm")]
 pub(crate) mod shift_counts;
 #[cfg(feature = "llvm")]

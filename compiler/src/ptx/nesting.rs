@@ -21,7 +21,7 @@ mod regions;
 use std::fmt::Write as _;
 
 use super::Ptx;
-use super::reader::blocks::Blocks;
+use super::blocks::Blocks;
 use super::reader::{Item, Module};
 use regions::Regions;
 
@@ -43,7 +43,7 @@ pub(crate) fn with_calls(ptx: &Ptx) -> Option<Ptx> {
             continue;
         }
         let lines: Vec<&str> = item.text.split_inclusive('\n').collect();
-        let Blocks { successors, places } = Blocks::read(&lines);
+        let Blocks { successors, places, .. } = Blocks::read(&lines);
         let mut places = Regions::of(&successors).calls(MAX_WITHOUT_CALL, &places);
         places.sort_unstable();
         has_calls |= !places.is_empty();

@@ -93,6 +93,8 @@ fn set_options() {
         c"--min-jump-table-entries=4294967295".as_ptr(),
         // With an exit in the middle, `unrolling` would not know a loop's number of iterations.
         c"--unroll-allow-partial=0".as_ptr(),
+        // There are no instructions for vectors of small integers, so the back end takes them apart.
+        c"--vectorize-loops=0".as_ptr(),
     ];
     // SAFETY: C strings, and options that LLVM has. LLVM copies what it keeps.
     unsafe { LLVMParseCommandLineOptions(words.len() as i32, words.as_ptr(), c"".as_ptr()) };

@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 
 use super::{
     differences, division_traps, half_selects, lane_reads, magnitudes::Magnitudes, masks,
-    negations, reductions, shared_atomics,
+    negations, reductions, shared_atomics, shared_heads,
 };
 
 /// Replaces the instructions that ptxas compiles badly.
@@ -46,7 +46,8 @@ pub(super) fn apply(ptx: String) -> String {
         parts_of_floats(results_last(narrow_signs(differences::apply(negations::apply(ptx)))));
     let ptx = half_selects::apply(masks::apply(plain_file_names(ptx)));
     let ptx = lane_reads::merge(division_traps::combine(ptx));
-    shared_atomics::apply(reductions::apply(tests_of_divisors(tests_of_extremes(ptx))))
+    let ptx = shared_atomics::apply(reductions::apply(tests_of_divisors(tests_of_extremes(ptx))));
+    shared_heads::part(ptx)
 }
 
 /// The indentation, word and operands of a line with an instruction, and what follows its semicolon.

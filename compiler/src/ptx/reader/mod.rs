@@ -1,6 +1,4 @@
-//! Reads PTX: modules as lists of their functions, variables and directives, and functions as graphs of their blocks.
-
-pub(in crate::ptx) mod blocks;
+//! Reads PTX: modules as lists of their functions, variables and directives.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 
 /// The blocks of a function. Its end is the block after the last.
-pub(in crate::ptx) struct Blocks {
+pub(super) struct Blocks {
     /// By block, where it may go.
-    pub(in crate::ptx) successors: Vec<Vec<usize>>,
+    pub(super) successors: Vec<Vec<usize>>,
+    /// By block, its first line.
+    pub(super) starts: Vec<usize>,
     /// By block, the line before which instructions can be inserted.
-    pub(in crate::ptx) places: Vec<Option<usize>>,
+    #[cfg(feature = "llvm")]
+    pub(super) places: Vec<Option<usize>>,
 }
 
 impl Blocks {
     /// Reads the function with these lines, each with its end.
-    pub(in crate::ptx) fn read(lines: &[&str]) -> Blocks {
+    pub(super) fn read(lines: &[&str]) -> Blocks {
         let start = lines.iter().position(|line| line.starts_with('{')).unwrap_or(lines.len());
         let end = lines.iter().rposition(|line| line.starts_with('}')).unwrap_or(lines.len());
         let mut labels = BTreeMap::new();
         let mut targets: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        let mut places = vec![Some(start + 1)];
+        // By block, its first line, and whether instructions can be inserted there.
+        let mut starts = vec![(start + 1, true)];
         // By block, where it may go: `None` is the next block.
         let mut exits: Vec<Vec<Option<&str>>> = vec![vec![]];
         let (mut braces, mut at) = (1i32, start + 1);
@@ -46,7 +50,7 @@ impl Blocks {
                 }
                 labels.insert(label, exits.len());
                 exits.push(vec![]);
-                places.push((braces == 1 && behind.is_empty()).then_some(at));
+                starts.push((at, braces == 1 && behind.is_empty()));
                 continue;
             }
             let is_conditional = line.starts_with('@');
@@ -70,7 +74,7 @@ impl Blocks {
                 exits.extend(is_conditional.then_some(None));
             }
             exits.push(vec![]);
-            places.push((braces == 1).then_some(at));
+            starts.push((at, braces == 1));
         }
         let end = exits.len();
         let node = |(block, exits): (usize, Vec<Option<&str>>)| {
@@ -81,7 +85,12 @@ impl Blocks {
             let exits: Vec<usize> = exits.collect();
             if exits.is_empty() { vec![(block + 1).min(end)] } else { exits }
         };
-        Blocks { successors: exits.into_iter().enumerate().map(node).collect(), places }
+        Blocks {
+            successors: exits.into_iter().enumerate().map(node).collect(),
+            #[cfg(feature = "llvm")]
+            places: starts.iter().map(|(at, is_place)| is_place.then_some(*at)).collect(),
+            starts: starts.into_iter().map(|(at, _)| at).collect(),
+        }
     }
 }
 

@@ -169,10 +169,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             BitOp::Brev => return self.intrinsic("bitreverse", &[value]),
             BitOp::Popc => self.intrinsic("ctpop", &[value])?,
             BitOp::Clz => self.count_zeros("ctlz", value)?,
-            // From the other end, as nvcc does: to its own count, libNVVM adds a test for zero.
+            // GPUs count set bits and leading zeros. Reversing the bits first takes another slow instruction, and to its own count libNVVM adds a
+            // test for zero.
             BitOp::Ctz if self.cx.cpu().is_none() => {
-                let reversed = self.intrinsic("bitreverse", &[value])?;
-                self.count_zeros("ctlz", reversed)?
+                let build = self.build();
+                let value = int(value)?;
+                let one = value.get_type().const_int(1, false);
+                let below = build.build_int_sub(value, one, "")?;
+                let below = build.build_and(build.build_not(value, "")?, below, "")?;
+                self.intrinsic("ctpop", &[below.into()])?
             }
             BitOp::Ctz => self.count_zeros("cttz", value)?,
         };

@@ -10,7 +10,8 @@ use std::ptr;
 
 use super::guard::{self, Process, Stop};
 use super::{
-    Ptx, PtxOptions, byte_fields, dot_products, early_loads, quotients, steady_reads, workarounds,
+    Ptx, PtxOptions, byte_fields, dot_products, early_loads, quotients, steady_reads,
+    wide_registers, workarounds,
 };
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
@@ -220,6 +221,7 @@ impl<'a> Job<'a> {
             let ptx = match self.optimizes {
                 true => {
                     let ptx = early_loads::hoist(dot_products::unpack(byte_fields::direct(ptx)));
+                    let ptx = wide_registers::widen(ptx);
                     steady_reads::hoist(quotients::expand(workarounds::apply(ptx)))
                 }
                 false => workarounds::apply(ptx),

@@ -35,6 +35,8 @@ mod geometry;
 pub(crate) mod guard;
 mod half_selects;
 #[cfg(feature = "llvm")]
+mod half_tests;
+#[cfg(feature = "llvm")]
 mod invariant_loads;
 mod lane_reads;
 #[cfg(feature = "llvm")]
@@ -92,6 +94,7 @@ mod unrolling;
 mod vector_loads;
 #[cfg(feature = "llvm")]
 mod wide_absolutes;
+mod wide_registers;
 mod workarounds;
 
 /// PTX text.

@@ -22,10 +22,10 @@ use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
     Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters,
-    disjoint, early_copies, early_loads, fall_through, fast_math, geometry, invariant_loads,
-    latches, local_arrays, loops, minimum, quotients, reflect, remainders, selections, sinking,
-    stack, subprogram_types, switches, trailing_zeros, unrolling, vector_loads, wide_absolutes,
-    workarounds,
+    disjoint, early_copies, early_loads, fall_through, fast_math, geometry, half_tests,
+    invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect, remainders,
+    selections, sinking, stack, subprogram_types, switches, trailing_zeros, unrolling,
+    vector_loads, wide_absolutes, wide_registers, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -183,6 +183,7 @@ fn of_bitcode(
     if options.opt_level > 0 {
         ptx = stack::localise(absolute::widen(selections::join(contraction::relax(&ptx))));
         ptx = early_loads::hoist(fall_through::jump_once(bit_fields::split(ptx)));
+        ptx = wide_registers::widen(half_tests::halve(ptx));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))

@@ -110,6 +110,10 @@ impl<'m> Body<'_, 'm, '_> {
         }
         if KNOWN.contains(&name) {
             let name = format!("{name}.{}", mangled(value.operand(0).ty())?);
+            // libNVVM takes this one for cheap and computes it anew in each round of a loop, but not the instruction by its own name.
+            if name == "llvm.sqrt.f64" && matches!(fast_math(value).trim(), "" | "contract") {
+                return self.known(value, "llvm.nvvm.sqrt.rn.d");
+            }
             return self.known(value, &name);
         }
         if name.starts_with("llvm.nvvm.") {

@@ -50,7 +50,7 @@ impl FunctionBuilder<'_, '_> {
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,
                 Storage::Memory(slot) => self.body.load(slot, &expr.ty, span),
-                Storage::Unused | Storage::Unset => {
+                Storage::Unused => {
                     return Err(self.broken("a local variable without a slot"));
                 }
             },

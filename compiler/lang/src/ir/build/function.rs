@@ -14,8 +14,6 @@ use crate::types::Type;
 pub(super) enum Storage {
     /// In a slot that has not been needed yet.
     Unused,
-    /// The same, for a variable declared without a value.
-    Unset,
     /// In a slot, with this address.
     Memory(Operand),
     /// A parameter that is never written: its value.

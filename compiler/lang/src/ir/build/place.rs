@@ -18,16 +18,25 @@ impl FunctionBuilder<'_, '_> {
         let Some(storage) = self.locals.get(at) else {
             return Err(self.broken("a local variable does not exist"));
         };
-        let variable = &self.source.locals[at];
-        let unset = match storage {
-            Storage::Unused => false,
-            Storage::Unset => true,
-            Storage::Memory(_) | Storage::Value(_) => return Ok(storage.clone()),
-        };
-        let slot = self.slot_of(variable, None, unset);
-        let storage = Storage::Memory(slot);
+        if !matches!(storage, Storage::Unused) {
+            return Ok(storage.clone());
+        }
+        let storage = Storage::Memory(self.slot_of(&self.source.locals[at], None, false));
         self.locals[at] = storage.clone();
         Ok(storage)
+    }
+
+    /// Allocates the slot of a variable that is declared without a value: the order of slots is that of the declarations, which decides
+    /// what ptxas loads together.
+    pub(super) fn declare(&mut self, local: LocalId) -> Result<()> {
+        let at = local.0 as usize;
+        let (Some(Storage::Unused), Some(variable)) =
+            (self.locals.get(at), self.source.locals.get(at))
+        else {
+            return Err(self.broken("a variable is declared twice"));
+        };
+        self.locals[at] = Storage::Memory(self.slot_of(variable, None, true));
+        Ok(())
     }
 
     /// The address of a place.

@@ -12,12 +12,7 @@ impl FunctionBuilder<'_, '_> {
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<()> {
         let span = statement.span;
         match &statement.kind {
-            StatementKind::Let { local, value: None } => {
-                if let Some(storage @ Storage::Unused) = self.locals.get_mut(local.0 as usize) {
-                    *storage = Storage::Unset;
-                }
-                Ok(())
-            }
+            StatementKind::Let { local, value: None } => self.declare(*local),
             StatementKind::Let { local, value: Some(value) } => {
                 let slot = self.variable(*local)?;
                 self.initialize(slot, value)

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::{
     LLVMGetAllocatedType, LLVMGetConstOpcode, LLVMGetOperand, LLVMIsAConstantExpr,
@@ -14,7 +13,8 @@ use inkwell::llvm_sys::core::{
 };
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
-use inkwell::targets::TargetData;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::{TargetData, TargetMachine};
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
     AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
@@ -38,6 +38,17 @@ pub(super) const UNROLL: &str = "function(loop(loop-unroll-full),sroa,early-cse)
 /// Maximum number of instructions of an unrolled nest of loops, of those that [`weight`] counts. libNVVM 13.0 unrolls 4,050 and not
 /// 4,160.
 const MAX_INSTRUCTIONS: u64 = 4100;
+
+/// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and tables depend
+/// on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
+const MAX_BEFORE: u64 = 16_000;
+
+/// RIPEMD-160 has 1,413. A search through a grid of digits has about 4,000, and then needs 253 registers instead of 32.
+const MAX_FOLDED: u64 = 2000;
+
+/// Shows what is left of unrolled loops.
+const FOLD: &str =
+    "loop(loop-unroll-full),sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,sccp,adce";
 
 /// The same for arrays that stay in memory, because another index is no constant: unrolling still makes most addresses constants.
 const MAX_IN_MEMORY: u64 = 2000;
@@ -74,19 +85,54 @@ pub(super) fn align(module: &Module<'_>, data: &TargetData) -> Result<bool> {
 }
 
 /// Asks for the loops to be unrolled fully, in a module after [`SIMPLIFY`]. Whether there are any.
-pub(super) fn unroll<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<bool> {
+pub(super) fn unroll(module: &Module<'_>, machine: &TargetMachine) -> Result<bool> {
     let mut any = false;
-    for function in module.get_functions() {
-        for of in loops_to_unroll(function, context.get_kind_id("llvm.loop")) {
-            any |= unrolling::ask_full(&of, context)?;
-        }
+    for of in loops_to_unroll(module, machine)? {
+        any |= unrolling::ask_full(&of, module.get_context())?;
     }
     Ok(any)
 }
 
-/// The loops of a function, after [`SIMPLIFY`], that put local arrays into registers, unrolled fully. `kind`: of the metadata `llvm.loop`.
-pub(super) fn loops_to_unroll(function: FunctionValue<'_>, kind: u32) -> Vec<Loop<'_>> {
-    let mut nest = Nest::of(function, kind);
+/// The loops of a module, after [`SIMPLIFY`], that put local arrays into registers, unrolled fully.
+pub(super) fn loops_to_unroll<'ctx>(
+    module: &Module<'ctx>,
+    machine: &TargetMachine,
+) -> Result<Vec<Loop<'ctx>>> {
+    let kind = module.get_context().get_kind_id("llvm.loop");
+    let mut wanted = vec![];
+    for function in module.get_functions() {
+        let sure = loops_up_to(MAX_INSTRUCTIONS, function, kind);
+        let more = loops_up_to(MAX_BEFORE, function, kind);
+        let folds =
+            more.len() > sure.len() && size_unrolled(module, machine, function)? <= MAX_FOLDED;
+        wanted.extend(if folds { more } else { sure });
+    }
+    Ok(wanted)
+}
+
+/// How many instructions a function has when its loops up to [`MAX_BEFORE`] are unrolled.
+fn size_unrolled(
+    module: &Module<'_>,
+    machine: &TargetMachine,
+    function: FunctionValue<'_>,
+) -> Result<u64> {
+    let trial = module.clone();
+    let context = trial.get_context();
+    let name = function.get_name().to_string_lossy();
+    let Some(function) = trial.get_function(&name) else { return Ok(u64::MAX) };
+    for of in loops_up_to(MAX_BEFORE, function, context.get_kind_id("llvm.loop")) {
+        unrolling::ask_full(&of, context)?;
+    }
+    function
+        .run_passes(FOLD, machine, PassBuilderOptions::create())
+        .map_err(|error| Error::internal("ptx", format!("unrolling {name}: {error}")))?;
+    Ok(loops::instructions_of(function).map(weight).sum())
+}
+
+/// The loops of a function that put local arrays into registers, if no nest has more instructions than `most`, unrolled. `kind`: of the metadata
+/// `llvm.loop`.
+fn loops_up_to(most: u64, function: FunctionValue<'_>, kind: u32) -> Vec<Loop<'_>> {
+    let mut nest = Nest::of(function, kind, most);
     let wanted: BTreeSet<usize> = nest.settle().into_iter().collect();
     let loops = nest.loops.into_iter().enumerate();
     loops.filter(|(at, _)| wanted.contains(at)).map(|(_, of)| of).collect()
@@ -105,6 +151,8 @@ pub(super) fn reads_table(of: &Loop<'_>) -> bool {
 struct Nest<'ctx> {
     /// Of the metadata `llvm.loop`.
     kind: u32,
+    /// The most instructions of an unrolled nest.
+    most: u64,
     loops: Vec<Loop<'ctx>>,
     /// For each loop, those directly inside it.
     inside: Vec<Vec<usize>>,
@@ -116,7 +164,7 @@ struct Nest<'ctx> {
 }
 
 impl<'ctx> Nest<'ctx> {
-    fn of(function: FunctionValue<'ctx>, kind: u32) -> Nest<'ctx> {
+    fn of(function: FunctionValue<'ctx>, kind: u32, most: u64) -> Nest<'ctx> {
         let loops = loops::find(function);
         let mut by_size: Vec<usize> = (0..loops.len()).collect();
         by_size.sort_by_key(|at| std::cmp::Reverse(loops[*at].blocks.len()));
@@ -142,7 +190,7 @@ impl<'ctx> Nest<'ctx> {
                 }
             }
         }
-        Nest { kind, inside, outermost, of_blocks, in_memory, loops }
+        Nest { kind, most, inside, outermost, of_blocks, in_memory, loops }
     }
 
     /// The loops to unroll. An array stays in memory if one of the loops that count through it is too large for that.
@@ -212,7 +260,7 @@ impl<'ctx> Nest<'ctx> {
             let array = array_by_counter(this, access)?;
             match self.in_memory.contains(&(array as usize)) {
                 true => (iterations <= MAX_ITERATIONS_IN_MEMORY).then_some(MAX_IN_MEMORY),
-                false => Some(MAX_INSTRUCTIONS),
+                false => Some(self.most),
             }
         });
         limits.max()

@@ -206,7 +206,7 @@ fn optimise<'ctx>(
     if local_arrays::align(&module, &machine.get_target_data())? {
         let simple = module.clone();
         run(&simple, machine, local_arrays::SIMPLIFY)?;
-        if local_arrays::unroll(&simple, context)? {
+        if local_arrays::unroll(&simple, machine)? {
             run(&simple, machine, local_arrays::UNROLL)?;
             module = simple;
         }

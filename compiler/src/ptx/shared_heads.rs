@@ -8,11 +8,11 @@
 //! What the lanes have at the start differs, as far as ptxas knows, if something that comes from the thread's index is added to it:
 //!
 //! ```text
-//!     mov.u32 %gridlet_zero, %tid.x;
-//!     shr.u32 %gridlet_zero, %gridlet_zero, 31;
+//!     mov.u32 %gridlet_nothing, %tid.x;
+//!     shr.u32 %gridlet_nothing, %gridlet_nothing, 31;
 //!     ...
 //!     mov.u32 %r1, 0;
-//!     add.s32 %r1, %r1, %gridlet_zero;
+//!     add.s32 %r1, %r1, %gridlet_nothing;
 //! ```
 
 use std::borrow::Cow;
@@ -23,9 +23,9 @@ use super::lane_reads::first_instruction;
 use super::workarounds::{functions, instruction, written};
 
 /// Zeros that ptxas takes for numbers that differ between lanes, as a register, a predicate and a register of 64 bits.
-const ZEROS: &str = "\t.reg .b32 \t%gridlet_zero;\n\t.reg .pred \t%gridlet_false;\n\t.reg .b64 \t%gridlet_zero_wide;\n\
-    \tmov.u32 \t%gridlet_zero, %tid.x;\n\tshr.u32 \t%gridlet_zero, %gridlet_zero, 31;\n\
-    \tsetp.ne.u32 \t%gridlet_false, %gridlet_zero, 0;\n\tcvt.u64.u32 \t%gridlet_zero_wide, %gridlet_zero;\n";
+const ZEROS: &str = "\t.reg .b32 \t%gridlet_nothing;\n\t.reg .pred \t%gridlet_never;\n\t.reg .b64 \t%gridlet_nothing_wide;\n\
+    \tmov.u32 \t%gridlet_nothing, %tid.x;\n\tshr.u32 \t%gridlet_nothing, %gridlet_nothing, 31;\n\
+    \tsetp.ne.u32 \t%gridlet_never, %gridlet_nothing, 0;\n\tcvt.u64.u32 \t%gridlet_nothing_wide, %gridlet_nothing;\n";
 
 /// Makes such counters differ between lanes where lanes may leave the inner loop at different times.
 pub(super) fn part(ptx: String) -> String {
@@ -94,9 +94,9 @@ fn parted(function: &str) -> Cow<'_, str> {
 fn with_zero(register: &str) -> Option<String> {
     let kind = register.trim_start_matches('%').trim_end_matches(|c: char| c.is_ascii_digit());
     Some(match kind {
-        "r" => format!("\tadd.s32 \t{register}, {register}, %gridlet_zero;\n"),
-        "rd" => format!("\tadd.s64 \t{register}, {register}, %gridlet_zero_wide;\n"),
-        "p" => format!("\txor.pred \t{register}, {register}, %gridlet_false;\n"),
+        "r" => format!("\tadd.s32 \t{register}, {register}, %gridlet_nothing;\n"),
+        "rd" => format!("\tadd.s64 \t{register}, {register}, %gridlet_nothing_wide;\n"),
+        "p" => format!("\txor.pred \t{register}, {register}, %gridlet_never;\n"),
         _ => return None,
     })
 }

@@ -43,10 +43,10 @@ pub(crate) fn unroll<'ctx>(
     for (number, of) in open_loops(&trial, kind).iter().enumerate() {
         say(of, context, kind, &format!("{NUMBER}{number}"))?;
     }
-    run(&trial, &target_machine(arch, options, "")?, local_arrays::SIMPLIFY)?;
-    let wanted: BTreeSet<usize> = trial
-        .get_functions()
-        .flat_map(|function| local_arrays::loops_to_unroll(function, kind))
+    let machine = target_machine(arch, options, "")?;
+    run(&trial, &machine, local_arrays::SIMPLIFY)?;
+    let wanted: BTreeSet<usize> = local_arrays::loops_to_unroll(&trial, &machine)?
+        .into_iter()
         .filter(local_arrays::reads_table)
         .filter_map(|of| number_of(unrolling::node_of(&of, kind)?))
         .collect();

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 
 use inkwell::basic_block::BasicBlock;
-use inkwell::context::Context;
+use inkwell::context::{Context, ContextRef};
 use inkwell::llvm_sys::LLVMValueKind;
 use inkwell::llvm_sys::core::{LLVMGetMDNodeNumOperands, LLVMGetMDNodeOperands, LLVMGetValueKind};
 use inkwell::llvm_sys::prelude::LLVMValueRef;
@@ -126,12 +126,13 @@ pub(super) fn unroll_more<'ctx>(
 }
 
 /// Asks for a loop to be unrolled fully, unless the program has a hint. Whether it was asked.
-pub(super) fn ask_full<'ctx>(of: &Loop<'ctx>, context: &'ctx Context) -> Result<bool> {
+pub(super) fn ask_full<'ctx>(of: &Loop<'ctx>, context: ContextRef<'ctx>) -> Result<bool> {
     let kind = context.get_kind_id("llvm.loop");
     let Some(latch) = of.latch.get_terminator().filter(|_| !has_hint(of, kind)) else {
         return Ok(false);
     };
-    set(latch, loop_node(context, &[hint(context, "full", None)]), kind)?;
+    let full = context.metadata_string("llvm.loop.unroll.full").into();
+    set(latch, loop_node(context, &[context.metadata_node(&[full])]), kind)?;
     Ok(true)
 }
 

@@ -9,14 +9,15 @@
 //! | `mov.u16 %rs1, -1;` | `mov.u32 %gridlet_wide1, 65535;` |
 //! | `setp.lt.u16 %p1, %rs2, %rs1;` | `setp.lt.u32 %p1, %gridlet_wide2, %gridlet_wide1;` |
 //!
-//! It applies to registers that are only loaded, copied, selected, compared without a sign, widened without a sign and stored.
+//! It applies to registers that are only loaded, copied, selected, compared without a sign, widened without a sign and stored, and to those
+//! that they are compared with.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane_reads::first_instruction;
 use super::shared_heads::registers;
-use super::workarounds::{functions, instruction};
+use super::workarounds::{functions, instruction, written};
 
 const NARROW: &str = "%rs";
 
@@ -32,8 +33,9 @@ pub(super) fn widen(ptx: String) -> String {
 fn widened(function: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
     let Some(begin) = first_instruction(&lines) else { return function.into() };
-    let mut narrow: BTreeSet<&str> = BTreeSet::new();
     let mut kept: BTreeSet<&str> = BTreeSet::new();
+    // By register, how many instructions write it.
+    let mut ways: BTreeMap<&str, u32> = BTreeMap::new();
     // Registers of one instruction, which have one width.
     let mut groups: Vec<Vec<&str>> = vec![];
     for line in &lines[begin..] {
@@ -41,27 +43,20 @@ fn widened(function: &str) -> Cow<'_, str> {
         if those.is_empty() {
             continue;
         }
-        narrow.extend(&those);
+        for register in written(line).into_iter().filter(|it| is_narrow(it)) {
+            *ways.entry(register).or_default() += 1;
+        }
         match Use::of(line) {
             None => kept.extend(those),
             Some(_) => groups.push(those),
         }
     }
-    loop {
-        let before = kept.len();
-        for group in &groups {
-            if group.iter().any(|it| kept.contains(it)) {
-                kept.extend(group);
-            }
-        }
-        if kept.len() == before {
-            break;
-        }
-    }
-    let names: BTreeMap<&str, String> = narrow
-        .difference(&kept)
-        .map(|it| (*it, format!("%gridlet_wide{}", &it[NARROW.len()..])))
-        .collect();
+    spread(&mut kept, &groups);
+    let several = ways.into_iter().filter(|(it, ways)| *ways > 1 && !kept.contains(it));
+    let mut wide: BTreeSet<&str> = several.map(|(it, _)| it).collect();
+    spread(&mut wide, &groups);
+    let names: BTreeMap<&str, String> =
+        wide.iter().map(|it| (*it, format!("%gridlet_wide{}", &it[NARROW.len()..]))).collect();
     if names.is_empty() {
         return function.into();
     }
@@ -75,6 +70,21 @@ fn widened(function: &str) -> Cow<'_, str> {
         text += wide.as_deref().unwrap_or(line);
     }
     text.into()
+}
+
+/// Adds all registers of groups that have one.
+fn spread<'p>(registers: &mut BTreeSet<&'p str>, groups: &[Vec<&'p str>]) {
+    loop {
+        let before = registers.len();
+        for group in groups {
+            if group.iter().any(|it| registers.contains(it)) {
+                registers.extend(group);
+            }
+        }
+        if registers.len() == before {
+            return;
+        }
+    }
 }
 
 fn is_narrow(register: &str) -> bool {
@@ -173,14 +183,16 @@ mod tests {
 
     #[test]
     fn numbers_with_a_sign_or_of_which_others_are_computed_stay() {
+        // And those to which one way leads.
         for code in [
-            "ld.global.u16 %rs1, [%rd1];\nsetp.lt.s16 %p1, %rs1, 3;",
-            "ld.global.s16 %rs1, [%rd1];\nsetp.eq.s16 %p1, %rs1, 3;",
-            "ld.global.u16 %rs1, [%rd1];\nadd.s16 %rs2, %rs1, 3;\nst.global.u16 [%rd1], %rs2;",
-            "ld.global.u16 %rs1, [%rd1];\nmov.u16 %rs2, %rs1;\nneg.s16 %rs3, %rs2;",
-            "ld.global.v2.u16 {%rs1, %rs2}, [%rd1];\nsetp.eq.u16 %p1, %rs1, %rs2;",
-            "ld.global.u16 %rs1, [%rd1];\ncvt.s32.s16 %r1, %rs1;",
-            "ld.global.u16 %rs1, [%rd1];\ncvt.rn.f32.u16 %f1, %rs1;",
+            "ld.global.u16 %rs1, [%rd1];\nsetp.lt.u16 %p1, %rs1, 3;",
+            "mov.u16 %rs1, 0;\nld.global.u16 %rs1, [%rd1];\nsetp.lt.s16 %p1, %rs1, 3;",
+            "mov.u16 %rs1, 0;\nld.global.s16 %rs1, [%rd1];\nsetp.eq.s16 %p1, %rs1, 3;",
+            "mov.u16 %rs1, 0;\nld.global.u16 %rs1, [%rd1];\nadd.s16 %rs2, %rs1, 3;\nst.global.u16 [%rd1], %rs2;",
+            "mov.u16 %rs1, 0;\nld.global.u16 %rs1, [%rd1];\nmov.u16 %rs2, %rs1;\nneg.s16 %rs3, %rs2;",
+            "mov.u16 %rs1, 0;\nld.global.v2.u16 {%rs1, %rs2}, [%rd1];\nsetp.eq.u16 %p1, %rs1, %rs2;",
+            "mov.u16 %rs1, 0;\nld.global.u16 %rs1, [%rd1];\ncvt.s32.s16 %r1, %rs1;",
+            "mov.u16 %rs1, 0;\nld.global.u16 %rs1, [%rd1];\ncvt.rn.f32.u16 %f1, %rs1;",
         ] {
             let ptx = kernel(code);
             assert_eq!(widen(ptx.clone()), ptx);

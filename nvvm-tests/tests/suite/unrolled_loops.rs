@@ -71,6 +71,55 @@ fn rounds_through_a_table_have_its_numbers() {
     }
 }
 
+/// Each round needs one of five functions, so that much less is left than 80 times the body.
+#[test]
+fn rounds_of_which_most_folds_are_unrolled_further() {
+    let numbers =
+        |step: u32| -> String { (0..80).map(|k| format!("{}, ", k * step % 16)).collect() };
+    let source = format!(
+        "
+        const ORDER: [u8; 80] = [{}];
+        const TURNS: [u8; 80] = [{}];
+        fn mix(which: u32, x: u32, y: u32, z: u32) -> u32 {{
+            if which == 0 {{ return x ^ y ^ z; }}
+            if which == 1 {{ return x & y | !x & z; }}
+            if which == 2 {{ return (x | !y) ^ z; }}
+            if which == 3 {{ return x & z | y & !z; }}
+            return x ^ (y | !z);
+        }}
+        fn step(v: *mut u32, f: u32, turn: u32) {{
+            let t = v[0] + f;
+            v[0] = v[4];
+            v[4] = v[3];
+            v[3] = v[2] << 10 | v[2] >> 22;
+            v[2] = v[1];
+            v[1] = (t << turn | t >> 32 - turn) + v[0];
+        }}
+        kernel k(from: *const u32, to: *mut u32) {{
+            let mut w: [u32; 16];
+            let mut a: [u32; 5];
+            let mut b: [u32; 5];
+            for k in 0u32..16 {{ w[k] = from[k]; }}
+            for k in 0u32..5 {{ a[k] = from[16 + k]; b[k] = from[21 + k]; }}
+            for j in 0u32..80 {{
+                let part = j / 16;
+                step(&a[0], mix(part, a[1], a[2], a[3]) + w[ORDER[j]], TURNS[j] as u32 + 1);
+                step(&b[0], mix(4 - part, b[1], b[2], b[3]) + w[ORDER[79 - j]], TURNS[79 - j] as u32 + 1);
+            }}
+            for k in 0u32..5 {{ to[k] = a[k] + b[k]; }}
+        }}",
+        numbers(7),
+        numbers(5)
+    );
+    let test = "rounds_of_which_most_folds_are_unrolled_further";
+    let Some(both) = kernels(test, &source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let is_loaded = ["ORDER", "TURNS", ".local"].iter().any(|word| ptx.contains(word));
+        assert!(!is_loaded && count(ptx, "bra") == 0, "{backend:?}\n{ptx}");
+    }
+}
+
 /// Each round of the loop has the tests of the first one.
 #[test]
 fn divisors_of_all_rounds_are_tested_once() {

@@ -165,6 +165,26 @@ fn loops_that_read_memory_are_found() {
     assert!(!graph::orders_grids(&module));
 }
 
+/// What ptxas loads together depends on the order in the stack frame.
+#[test]
+fn slots_have_the_order_of_the_declarations() {
+    let text = "kernel k(p: *mut u32) {
+        let first: [u32; 2];
+        let mut second = 7u32;
+        let third: u32;
+        third = 1;
+        first = [third, second];
+        second = first[1];
+        p[0] = second;
+    }";
+    let sources = Arc::new(SourceMap::single("slots.grid", text));
+    let (program, _) = parse_and_check(&sources);
+    let module = build_ir(&program.expect("a right program"), sources).expect("a checked tree");
+    let text = print(&module);
+    let places = ["first", "second", "third"].map(|name| text.find(&format!("slot ${name}:")));
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}\n{text}");
+}
+
 #[test]
 fn launches_that_order_grids_are_found() {
     for (stream, orders) in [

@@ -35,6 +35,8 @@ define i32 @integers(i32 %a, i32 %b, i64 %c, i8 %d, i1 %e) {
 }
 
 define double @floats(float %x, double %y, half %h) {
+  %root = call contract double @llvm.sqrt.f64(double %y)
+  %fast_root = call fast double @llvm.sqrt.f64(double %root)
   %1 = call float @llvm.sqrt.f32(float %x)
   %2 = call float @llvm.fma.f32(float %1, float %x, float 1.0)
   %3 = call contract float @llvm.fmuladd.f32(float %2, float %x, float %1)

@@ -169,8 +169,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             BitOp::Brev => return self.intrinsic("bitreverse", &[value]),
             BitOp::Popc => self.intrinsic("ctpop", &[value])?,
             BitOp::Clz => self.count_zeros("ctlz", value)?,
-            // GPUs count set bits and leading zeros. Reversing the bits first takes another slow instruction, and to its own count libNVVM adds a
-            // test for zero.
+            // GPUs count set bits and leading zeros. Reversing the bits first takes another slow instruction, and to its own count
+            // libNVVM adds a test for zero.
             BitOp::Ctz if self.cx.cpu().is_none() => {
                 let build = self.build();
                 let value = int(value)?;

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `@%p bra $exit; bra.uni $head; $exit:` | `@!%p bra $head; $exit:` |
 //!
-//! ptxas does not unroll a loop that a condition that is false leads back. So where the comparison before the jump serves for nothing else, it is turned
-//! around, and the jump keeps its condition.
+//! ptxas does not unroll a loop whose jump back needs a condition that is false. So where the comparison before the jump serves for
+//! nothing else, it is turned around, and the jump needs a condition that is true.
 
 use super::shared_heads::registers;
 use super::steady_reads::target;

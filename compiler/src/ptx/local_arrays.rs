@@ -39,8 +39,8 @@ pub(super) const UNROLL: &str = "function(loop(loop-unroll-full),sroa,early-cse)
 /// 4,160.
 const MAX_INSTRUCTIONS: u64 = 4100;
 
-/// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and tables depend
-/// on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
+/// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and
+/// tables depend on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
 const MAX_BEFORE: u64 = 16_000;
 
 /// RIPEMD-160 has 1,413. A search through a grid of digits has about 4,000, and then needs 253 registers instead of 32.

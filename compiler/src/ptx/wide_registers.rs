@@ -1,7 +1,8 @@
 //! Numbers of 16 bits in registers of 32 bits.
 //!
-//! ptxas does not know what is in the upper half of a register of 16 bits to which several ways lead, and clears it before a comparison. It moves that
-//! before a loop that compares, which then waits for the load of the number. A register of 32 bits is known to have zeros there:
+//! ptxas does not know what is in the upper half of a register of 16 bits to which several ways lead, and clears it before a
+//! comparison. It moves that before a loop that compares, which then waits for the load of the number. A register of 32 bits is known to
+//! have zeros there:
 //!
 //! | PTX | becomes |
 //! |---|---|

@@ -10,7 +10,7 @@
 //! ptxas does not unroll a loop whose jump back needs a condition that is false. So where the comparison before the jump serves for
 //! nothing else, it is turned around, and the jump needs a condition that is true.
 
-use super::shared_heads::registers;
+use super::reductions::registers;
 use super::steady_reads::target;
 use super::workarounds::{functions, instruction, is_no_instruction};
 
@@ -60,8 +60,7 @@ fn once<'p>(leave: &'p str, head: &str, after: &[&str]) -> Option<(&'p str, Stri
 
 /// Turns the comparison around that a jump follows, if nothing else reads or writes its result. Gives whether it has.
 fn turn(text: &mut [String], function: &str, condition: &str) -> bool {
-    if condition.starts_with('!') || registers(function).filter(|it| *it == condition).count() != 2
-    {
+    if condition.starts_with('!') || registers(function).get(condition) != Some(&2) {
         return false;
     }
     let turned = text.last().and_then(|line| {

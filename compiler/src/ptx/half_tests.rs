@@ -60,17 +60,17 @@ fn test(line: &str, halves: &BTreeMap<&str, Option<Half>>) -> Option<String> {
     let [result, number, constant] = rest.split(',').map(str::trim).collect::<Vec<_>>()[..] else {
         return None;
     };
-    let constant = constant.parse::<i64>().ok()?;
-    let is_number = number.starts_with("%rd");
-    let (half, kind, constant) = match (comparison, kind) {
-        ("eq" | "ne", "b64" | "u64" | "s64") if constant == 0 && is_number => {
+    let constant = constant.parse::<i64>().ok().filter(|_| number.starts_with("%rd"))?;
+    let is_of_high = match comparison {
+        "lt" | "ge" => constant as u64 & LOW == 0,
+        "gt" | "le" => constant as u64 & LOW == LOW,
+        _ => false,
+    };
+    let (half, kind, constant) = match kind {
+        "u64" if is_of_high => (Half::High, "u32", constant >> 32),
+        "s64" if is_of_high => (Half::High, "s32", constant >> 32),
+        "b64" | "u64" | "s64" if ["eq", "ne"].contains(&comparison) && constant == 0 => {
             ((*halves.get(number)?)?, "b32", 0)
-        }
-        ("lt" | "ge", "u64" | "s64") if is_number && constant as u64 & LOW == 0 => {
-            (Half::High, &*format!("{}32", &kind[..1]), constant >> 32)
-        }
-        ("gt" | "le", "u64" | "s64") if is_number && constant as u64 & LOW == LOW => {
-            (Half::High, &*format!("{}32", &kind[..1]), constant >> 32)
         }
         _ => return None,
     };

@@ -39,22 +39,23 @@ pub(super) const UNROLL: &str = "function(loop(loop-unroll-full),sroa,early-cse)
 /// 4,160.
 const MAX_INSTRUCTIONS: u64 = 4100;
 
-/// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and
-/// tables depend on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
-const MAX_BEFORE: u64 = 16_000;
-
-/// RIPEMD-160 has 1,413. A search through a grid of digits has about 4,000, and then needs 253 registers instead of 32.
-const MAX_FOLDED: u64 = 2000;
-
-/// Shows what is left of unrolled loops.
-const FOLD: &str =
-    "loop(loop-unroll-full),sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,sccp,adce";
-
 /// The same for arrays that stay in memory, because another index is no constant: unrolling still makes most addresses constants.
 const MAX_IN_MEMORY: u64 = 2000;
 
 /// Maximum number of iterations of a loop through such arrays, as many as LLVM tries out before it unrolls.
 const MAX_ITERATIONS_IN_MEMORY: u64 = 10;
+
+/// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and
+/// tables depend on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
+const MAX_BEFORE: u64 = 16_000;
+
+/// Maximum number of instructions of a function after that. RIPEMD-160 has 1,413. With 4,100, a search through a grid of digits had 253
+/// registers instead of 32.
+const MAX_FOLDED: u64 = 2000;
+
+/// Shows what is left of unrolled loops.
+const FOLD: &str =
+    "loop(loop-unroll-full),sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,sccp,adce";
 
 /// Up to this size LLVM unrolls a loop fully by itself.
 const MAX_OF_LLVM: u64 = 300;
@@ -129,8 +130,8 @@ fn size_unrolled(
     Ok(loops::instructions_of(function).map(weight).sum())
 }
 
-/// The loops of a function that put local arrays into registers, if no nest has more instructions than `most`, unrolled. `kind`: of the metadata
-/// `llvm.loop`.
+/// The loops of a function that put local arrays into registers, if no nest has more instructions than `most`, unrolled. `kind`: of the
+/// metadata `llvm.loop`.
 fn loops_up_to(most: u64, function: FunctionValue<'_>, kind: u32) -> Vec<Loop<'_>> {
     let mut nest = Nest::of(function, kind, most);
     let wanted: BTreeSet<usize> = nest.settle().into_iter().collect();

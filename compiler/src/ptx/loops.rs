@@ -14,6 +14,8 @@ use inkwell::values::{
 #[cfg(test)]
 use inkwell::{context::Context, memory_buffer::MemoryBuffer};
 
+use super::graph;
+
 /// A loop with one jump back.
 pub(super) struct Loop<'ctx> {
     pub(super) head: BasicBlock<'ctx>,
@@ -245,33 +247,7 @@ impl<'ctx> Flow<'ctx> {
             .iter()
             .map(|block| successors(*block).iter().filter_map(number).collect())
             .collect();
-        let mut before = vec![vec![]; blocks.len()];
-        for (from, targets) in next.iter().enumerate() {
-            targets.iter().for_each(|to| before[*to].push(from));
-        }
-        let mut latches: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-        let (mut is_open, mut is_seen) = (vec![false; blocks.len()], vec![false; blocks.len()]);
-        let mut path = if blocks.is_empty() { vec![] } else { vec![(0, 0)] };
-        while let Some((block, at)) = path.last_mut() {
-            if *at == 0 {
-                (is_open[*block], is_seen[*block]) = (true, true);
-            }
-            match next[*block].get(*at) {
-                None => {
-                    is_open[*block] = false;
-                    path.pop();
-                }
-                Some(&to) => {
-                    *at += 1;
-                    if is_open[to] {
-                        latches.entry(to).or_default().insert(*block);
-                    } else if !is_seen[to] {
-                        path.push((to, 0));
-                    }
-                }
-            }
-        }
-        Flow { blocks, before, latches }
+        Flow { blocks, before: graph::predecessors(&next), latches: graph::jumps_back(&next) }
     }
 }
 
@@ -291,15 +267,10 @@ pub(super) fn find<'ctx>(function: FunctionValue<'ctx>) -> Vec<Loop<'ctx>> {
     let Flow { blocks, before, latches } = Flow::of(function);
     let of = |(&head, from): (&usize, &BTreeSet<usize>)| {
         let latch = *from.first().filter(|_| from.len() == 1)?;
-        let (mut inside, mut open) = (BTreeSet::from([head]), vec![latch]);
-        while let Some(block) = open.pop() {
-            // A loop that is entered elsewhere, too.
-            if block != head && block == 0 {
-                return None;
-            }
-            if inside.insert(block) {
-                open.extend(&before[block]);
-            }
+        let inside = graph::natural_loop(head, latch, &before);
+        // A loop that is entered elsewhere, too.
+        if head != 0 && inside.contains(&0) {
+            return None;
         }
         let is_innermost =
             inside.iter().all(|block| *block == head || !latches.contains_key(block));

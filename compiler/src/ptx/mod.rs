@@ -32,6 +32,7 @@ mod fall_through;
 mod fast_math;
 #[cfg(feature = "llvm")]
 mod geometry;
+mod graph;
 pub(crate) mod guard;
 mod half_selects;
 #[cfg(feature = "llvm")]

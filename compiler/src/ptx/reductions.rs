@@ -31,10 +31,15 @@ pub(super) fn apply(ptx: String) -> String {
 /// How often each register of a function is named.
 pub(super) fn registers(function: &str) -> BTreeMap<&str, usize> {
     let mut found = BTreeMap::new();
-    for (at, _) in function.match_indices('%') {
-        *found.entry(register(&function[at..])).or_default() += 1;
+    for register in named(function) {
+        *found.entry(register).or_default() += 1;
     }
     found
+}
+
+/// The registers that a text names, one after another.
+pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('%').map(|(at, _)| register(&text[at..]))
 }
 
 /// The register at the start of a text.

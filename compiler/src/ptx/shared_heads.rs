@@ -19,7 +19,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::blocks::Blocks;
+use super::graph;
 use super::lane_reads::first_instruction;
+use super::reductions::named;
 use super::workarounds::{functions, instruction, written};
 
 /// Zeros that ptxas takes for numbers that differ between lanes, as a register, a predicate and a register of 64 bits.
@@ -37,17 +39,18 @@ fn parted(function: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
     let Some(begin) = first_instruction(&lines) else { return function.into() };
     let blocks = Blocks::read(&lines);
-    let heads = shared_heads(&blocks.successors);
+    let mut heads = graph::jumps_back(&blocks.successors);
+    heads.retain(|_, latches| latches.len() > 1);
     if heads.is_empty() {
         return function.into();
     }
     let differs = differing(&lines[begin..], function.contains(".entry "));
-    let before = predecessors(&blocks.successors);
+    let before = graph::predecessors(&blocks.successors);
     // The lines of registers' first values, with the register.
     let mut starts: BTreeMap<usize, &str> = BTreeMap::new();
     for (head, latches) in heads {
         let loops: Vec<BTreeSet<usize>> =
-            latches.iter().map(|latch| natural_loop(head, *latch, &before)).collect();
+            latches.iter().map(|latch| graph::natural_loop(head, *latch, &before)).collect();
         let lines_of = |block: usize| {
             let end = blocks.starts.get(block + 1).copied().unwrap_or(lines.len());
             blocks.starts[block]..end
@@ -101,54 +104,6 @@ fn with_zero(register: &str) -> Option<String> {
     })
 }
 
-/// The heads of several loops, each with the blocks that jump back to it.
-fn shared_heads(successors: &[Vec<usize>]) -> BTreeMap<usize, BTreeSet<usize>> {
-    let mut heads: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let (mut is_open, mut is_seen) = (vec![false; successors.len()], vec![false; successors.len()]);
-    let mut path = vec![(0, 0)];
-    while let Some((block, way)) = path.last_mut() {
-        (is_open[*block], is_seen[*block]) = (true, true);
-        let from = *block;
-        let Some(&next) = successors[from].get(*way) else {
-            is_open[from] = false;
-            path.pop();
-            continue;
-        };
-        *way += 1;
-        // The end is no block.
-        if next == successors.len() {
-            continue;
-        }
-        if is_open[next] {
-            heads.entry(next).or_default().insert(from);
-        } else if !is_seen[next] {
-            path.push((next, 0));
-        }
-    }
-    heads.retain(|_, latches| latches.len() > 1);
-    heads
-}
-
-fn predecessors(successors: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut before = vec![vec![]; successors.len() + 1];
-    for (from, targets) in successors.iter().enumerate() {
-        targets.iter().for_each(|to| before[*to].push(from));
-    }
-    before
-}
-
-/// The blocks from which a jump back to `head` can be reached without it, and `head`.
-fn natural_loop(head: usize, latch: usize, before: &[Vec<usize>]) -> BTreeSet<usize> {
-    let mut found = BTreeSet::from([head]);
-    let mut open = vec![latch];
-    while let Some(block) = open.pop() {
-        if found.insert(block) {
-            open.extend(&before[block]);
-        }
-    }
-    found
-}
-
 /// The predicate of a conditional jump.
 fn condition(line: &str) -> Option<&str> {
     let (predicate, rest) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
@@ -161,7 +116,7 @@ fn differing<'p>(lines: &[&'p str], is_kernel: bool) -> BTreeSet<&'p str> {
     loop {
         let before = found.len();
         for line in lines {
-            if begins_to_differ(line, is_kernel) || registers(line).any(|it| found.contains(it)) {
+            if begins_to_differ(line, is_kernel) || named(line).any(|it| found.contains(it)) {
                 found.extend(written(line));
             }
         }
@@ -186,15 +141,6 @@ fn begins_to_differ(line: &str, is_kernel: bool) -> bool {
     let is_of_kernel = is_kernel && operands.contains("_param_");
     let loads = word.starts_with("ld") && !(word.starts_with("ld.param") && is_of_kernel);
     loads || ["atom", "shfl", "activemask", "match"].iter().any(|name| word.starts_with(name))
-}
-
-/// The registers in a text.
-pub(super) fn registers(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices('%').map(|(at, _)| {
-        let rest = &text[at + 1..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        &text[at..at + 1 + end]
-    })
 }
 
 #[cfg(test)]

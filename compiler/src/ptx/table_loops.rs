@@ -56,7 +56,7 @@ pub(crate) fn unroll<'ctx>(
     let copy = module.clone();
     let loops = open_loops(&copy, kind);
     for (_, of) in loops.iter().enumerate().filter(|(at, _)| wanted.contains(at)) {
-        say(of, context, kind, "llvm.loop.unroll.full")?;
+        unrolling::ask_full(of, context)?;
     }
     Ok(Some(copy))
 }

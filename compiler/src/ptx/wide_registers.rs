@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane_reads::first_instruction;
-use super::shared_heads::registers;
+use super::reductions::named;
 use super::workarounds::{functions, instruction, written};
 
 const NARROW: &str = "%rs";
@@ -40,7 +40,7 @@ fn widened(function: &str) -> Cow<'_, str> {
     // Registers of one instruction, which have one width.
     let mut groups: Vec<Vec<&str>> = vec![];
     for line in &lines[begin..] {
-        let those: Vec<&str> = registers(line).filter(|it| is_narrow(it)).collect();
+        let those: Vec<&str> = named(line).filter(|it| is_narrow(it)).collect();
         if those.is_empty() {
             continue;
         }
@@ -66,7 +66,7 @@ fn widened(function: &str) -> Cow<'_, str> {
         text += &format!("\t.reg .b32 \t{name};\n");
     }
     for line in &lines[begin..] {
-        let is_wide = registers(line).any(|it| names.contains_key(it));
+        let is_wide = named(line).any(|it| names.contains_key(it));
         let wide = Use::of(line).filter(|_| is_wide).map(|of| of.wide(&names));
         text += wide.as_deref().unwrap_or(line);
     }

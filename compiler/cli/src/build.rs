@@ -8,15 +8,18 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
+use gridlet::artifact;
 use gridlet::compile::{
     Backend, BuildOptions, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
+use gridlet::diagnostics::ids;
 use gridlet::disk;
 use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
 use gridlet::modules::Library;
 use gridlet::target::{self, Target};
+use gridlet_artifact::manifest::Manifest;
 
 use super::input::{self, FileKind};
 use crate::files;
@@ -301,6 +304,10 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         FileKind::Source => {
             let program = input::checked(&options.file, &options.instances, reporter)?;
             sources = Arc::clone(&program.sources);
+            if options.arch.iter().any(|target| matches!(target, Target::Cuda(_))) {
+                let manifest = artifact::describe(&program, options.code.launch);
+                note_strategy(&manifest, options.code.launch, reporter);
+            }
             // Errors found while linking concern the source too.
             each_output(&session, Input::Program(&program), options)
                 .map_err(|error| reporter.program(error, &program.sources))?
@@ -315,6 +322,17 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     };
     reporter.diagnostics(&session.tool_warnings(), &sources);
     write(outputs, options)
+}
+
+/// Says why kernels are launched by the device runtime where that was not asked for: hardly anybody looks into the manifest.
+pub(crate) fn note_strategy(manifest: &Manifest, choice: LaunchChoice, reporter: &Reporter) {
+    let launches = manifest.kernels.iter().any(|kernel| !kernel.launches.is_empty());
+    if !launches || choice != LaunchChoice::Auto || manifest.launch_strategy != LaunchStrategy::Cdp
+    {
+        return;
+    }
+    let reason = manifest.launch_reason.as_deref().unwrap_or_default();
+    reporter.note(ids::NOT_RESIDENT, &format!("launches are not resident, because {reason}"));
 }
 
 /// Refuses options that have no effect on the outputs.

@@ -24,7 +24,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::arguments::{self, ArgumentPlan, BufferPlan};
-use super::build::{CodeOptions, refuse};
+use super::build::{CodeOptions, note_strategy, refuse};
 use super::input::{self, FileKind};
 use crate::output::{self, print_json, write_out};
 use crate::report::{Failure, Outcome, Reporter};
@@ -184,6 +184,9 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Artifact(artifact) => artifact,
         Input::Source(program) => {
             let target = target(&device)?;
+            if matches!(target, Target::Cuda(_)) {
+                note_strategy(&manifest, options.code.launch(), reporter);
+            }
             artifact::build_for(&session, &program, &[target], &cuda(target), &cpu)
                 .map_err(|error| shown(error, &program))?
         }

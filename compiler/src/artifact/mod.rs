@@ -84,7 +84,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     manifest.source_hashes = program.sources.files().iter().map(SourceFile::sha256).collect();
     manifest.source_sha256 = program.source_sha256();
     manifest.launch_strategy = strategy;
-    manifest.launch_reason = Some(reason.into());
+    manifest.launch_reason = Some(reason);
     manifest.kernels = kernels;
     manifest.statics = statics;
     manifest.structs = structs.finish();

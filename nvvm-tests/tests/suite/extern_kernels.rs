@@ -218,7 +218,7 @@ const APART: &str = "kernel tile(p: *mut u32, n: u32) {
 fn only_launches_by_the_device_runtime_reach_other_modules() {
     let program = compile::check(SourceMap::single("main.grid", LAUNCHER)).unwrap();
     let manifest = gridlet::artifact::describe(&program, LaunchChoice::Auto);
-    let reason = "the program launches kernels of other modules";
+    let reason = "the program launches `far`, a kernel of another module";
     assert_eq!(manifest.launch_reason.as_deref(), Some(reason));
     assert_eq!(kernels(&manifest), [("k", false), ("far", true), ("unused", true)]);
     assert_eq!(manifest.kernels[0].launches, ["far"]);

@@ -29,6 +29,28 @@ fn warnings_are_shown_and_stop_nothing() {
 }
 
 #[test]
+fn launches_that_are_not_resident_have_a_note() {
+    let folder = program(
+        "kernel part(p: *mut u32) {
+            if thread_idx.x > 20 { return; }
+            *p = reduce_add(0xffffffff, 1u32);
+        }
+        kernel all(p: *mut u32) { launch part<<<1, 32>>>(p); }",
+    );
+    let stderr = |options: &[&str]| {
+        let call = [&["build", "p.grid", "--emit", "ir", "-o", "out"], options].concat();
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!(output.status, 0, "{output:?}");
+        output.stderr
+    };
+    let note = "note: launches are not resident, because threads of `part` may return before warp operations of others\n";
+    assert_eq!(stderr(&[]), note);
+    assert_eq!(stderr(&["--launch", "cdp"]), "");
+    assert_eq!(stderr(&["--launch", "resident"]), "");
+    assert_eq!(stderr(&["--arch", "cpu"]), "");
+}
+
+#[test]
 fn warnings_can_be_json_lines() {
     let folder = program(WITH_WARNINGS);
     let output = Gridlet::new(&folder).run(&["--message-format", "json", "check", "p.grid"]);

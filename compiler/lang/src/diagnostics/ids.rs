@@ -144,6 +144,7 @@ ids! {
     OUTPUT = "output": "standard output that cannot be written",
     INTERNAL_ERROR = "internal-error": "a bug of Gridlet",
     PLOT = "plot": "where a plot was written, or why it was not",
+    NOT_RESIDENT = "not-resident": "launches through the device runtime, and why",
     NO_STATISTICS = "no-statistics": "a bundle that records no statistics",
     PARTITION_ROUNDED = "partition-rounded": "a partition of another size than requested",
     PARTITION_LEFT = "partition-left": "launched kernels that leave the partition",

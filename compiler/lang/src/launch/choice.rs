@@ -33,10 +33,10 @@ impl LaunchChoice {
     /// run is an `extern kernel`, calls functions of other modules, whose barriers and shared memory would be those of the hardware's block, or
     /// has warp operations that some threads reach after others of the warp have returned, also in blocks whose warps are
     /// [aligned](crate::ir::uniform::Scope::AlignedWarp).
-    pub fn resolve(self, module: &Module) -> (LaunchStrategy, &'static str) {
+    pub fn resolve(self, module: &Module) -> (LaunchStrategy, String) {
         match self {
             LaunchChoice::Auto => automatic(module),
-            LaunchChoice::Fixed(strategy) => (strategy, "requested"),
+            LaunchChoice::Fixed(strategy) => (strategy, "requested".into()),
         }
     }
 
@@ -49,27 +49,35 @@ impl LaunchChoice {
     }
 }
 
-fn automatic(module: &Module) -> (LaunchStrategy, &'static str) {
-    let nests = super::resident::nests(module);
+fn automatic(module: &Module) -> (LaunchStrategy, String) {
     if !super::launches(module) {
-        return (LaunchStrategy::Cdp, "the program launches nothing");
+        return (LaunchStrategy::Cdp, "the program launches nothing".into());
     }
-    let is_extern = |(kernel, nests): (&Kernel, &bool)| kernel.is_extern() && *nests;
-    if module.kernels.iter().zip(&nests).any(is_extern) {
-        return (LaunchStrategy::Cdp, "the program launches kernels of other modules");
+    match obstacle(module) {
+        Some(obstacle) => (LaunchStrategy::Cdp, obstacle),
+        None => (LaunchStrategy::Resident, "the program launches kernels".into()),
     }
-    let any = |is: Vec<bool>| nests.iter().zip(is).any(|(nests, is)| *nests && is);
+}
+
+/// What the first kernel that stands against resident launches does.
+fn obstacle(module: &Module) -> Option<String> {
+    let nests = super::resident::nests(module);
+    let first = |is: &dyn Fn(usize, &Kernel) -> bool| {
+        let mut kernels = module.kernels.iter().enumerate().filter(|(at, _)| nests[*at]);
+        kernels.find(|(at, kernel)| is(*at, kernel)).map(|(_, kernel)| &*kernel.name)
+    };
+    if let Some(kernel) = first(&|_, kernel| kernel.is_extern()) {
+        return Some(format!("the program launches `{kernel}`, a kernel of another module"));
+    }
     let calls_others = of_kernels(module, |function| {
         function.instructions.iter().any(|inst| matches!(inst.kind, InstKind::CallExtern { .. }))
     });
-    if any(calls_others) {
-        return (LaunchStrategy::Cdp, "kernels that launch or are launched call other modules");
+    if let Some(kernel) = first(&|at, _| calls_others[at]) {
+        return Some(format!("`{kernel}` calls functions of other modules"));
     }
-    let early = returns_before(module).into_iter().map(|returns| returns.in_aligned_warps);
-    if any(early.collect()) {
-        return (LaunchStrategy::Cdp, "threads return before warp operations of others");
-    }
-    (LaunchStrategy::Resident, "the program launches kernels")
+    let returns = returns_before(module);
+    let kernel = first(&|at, _| returns[at].in_aligned_warps)?;
+    Some(format!("threads of `{kernel}` may return before warp operations of others"))
 }
 
 impl From<LaunchStrategy> for LaunchChoice {
@@ -99,7 +107,7 @@ impl FromStr for LaunchChoice {
 mod tests {
     use super::*;
 
-    fn automatic_choice(source: &str) -> (LaunchStrategy, &'static str) {
+    fn automatic_choice(source: &str) -> (LaunchStrategy, String) {
         let mut sources = crate::source::SourceMap::default();
         sources.add("test.grid", source);
         LaunchChoice::Auto.resolve(&crate::program::check(sources).unwrap().module)
@@ -109,21 +117,31 @@ mod tests {
     fn programs_that_launch_are_resident_if_they_can_be() {
         let launching = "kernel a(p: *mut u32) { launch b<<<1, 32>>>(p); }";
         let chosen = |child: &str| automatic_choice(&format!("{launching}\n{child}"));
+        let cdp = |reason: &str| (LaunchStrategy::Cdp, reason.to_owned());
         let plain = chosen("kernel b(p: *mut u32) { *p = 1; }");
-        assert_eq!(plain, (LaunchStrategy::Resident, "the program launches kernels"));
+        assert_eq!(plain, (LaunchStrategy::Resident, "the program launches kernels".into()));
         let other = chosen("extern fn f(p: *mut u32);\nkernel b(p: *mut u32) { f(p); }");
-        assert_eq!(other.0, LaunchStrategy::Cdp);
+        assert_eq!(other, cdp("`b` calls functions of other modules"));
         let others = chosen("extern kernel b(p: *mut u32);");
-        assert_eq!(others, (LaunchStrategy::Cdp, "the program launches kernels of other modules"));
+        assert_eq!(others, cdp("the program launches `b`, a kernel of another module"));
         let early = chosen(
             "kernel b(p: *mut u32) {
                 if thread_idx.x > 20 { return; }
                 *p = reduce_add(0xffffffff, 1u32);
             }",
         );
-        assert_eq!(early.0, LaunchStrategy::Cdp);
+        assert_eq!(early, cdp("threads of `b` may return before warp operations of others"));
+        // Nothing launches it.
+        let alone = chosen(
+            "kernel b(p: *mut u32) { *p = 1; }
+            kernel c(p: *mut u32) {
+                if thread_idx.x > 20 { return; }
+                *p = reduce_add(0xffffffff, 1u32);
+            }",
+        );
+        assert_eq!(alone.0, LaunchStrategy::Resident);
         let flat = automatic_choice("kernel b(p: *mut u32) { *p = 1; }");
-        assert_eq!(flat, (LaunchStrategy::Cdp, "the program launches nothing"));
+        assert_eq!(flat, cdp("the program launches nothing"));
     }
 
     #[test]

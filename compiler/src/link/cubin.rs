@@ -165,6 +165,15 @@ pub fn kernel_resources(cubin: &Cubin) -> Result<Vec<KernelResources>> {
     Ok(all)
 }
 
+/// A kernel's machine code.
+///
+/// # Errors
+/// `Invalid` if the file is not a cubin or is damaged.
+#[cfg(feature = "llvm")]
+pub(super) fn code_of<'a>(cubin: &'a Cubin, kernel: &str) -> Result<&'a [u8]> {
+    Reader::open(cubin)?.section(&format!(".text.{kernel}"))
+}
+
 /// Whether a cubin defines a symbol of that name.
 ///
 /// # Errors

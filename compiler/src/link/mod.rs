@@ -17,6 +17,8 @@ pub(crate) mod ptxas;
 #[cfg(feature = "llvm")]
 pub(crate) mod registers;
 mod stderr;
+#[cfg(feature = "llvm")]
+mod waits;
 
 pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;

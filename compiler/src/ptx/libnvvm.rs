@@ -13,7 +13,8 @@ use super::{
     Ptx, PtxOptions, byte_fields, dot_products, early_loads, quotients, steady_reads,
     wide_registers, workarounds,
 };
-use crate::nvvm::{NvvmModule, halves};
+use crate::nvvm::NvvmModule;
+use crate::nvvm::halves::{self, Refused};
 use crate::toolchain::Version;
 use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
 use crate::{Error, Result};
@@ -208,13 +209,18 @@ impl<'a> Job<'a> {
             compile_once(self.library, module, self.libdevice.as_deref(), &self.arguments)
         };
         let mut compiled = once(self.module);
-        let is_refused = |error: &Error| matches!(error, Error::Tool { log, .. } if log.contains(halves::REFUSAL));
-        if self.module.dialect == Dialect::Legacy
-            && compiled.as_ref().is_err_and(is_refused)
-            && let Ok(text) = str::from_utf8(&self.module.bytes)
-            && let Some(hidden) = halves::hide(text)
+        let mut module = self.module.clone();
+        // Each kind once.
+        let mut hidden: Vec<Refused> = Vec::new();
+        while module.dialect == Dialect::Legacy
+            && let Err(Error::Tool { log, .. }) = &compiled
+            && let Some(refused) = Refused::of(log).filter(|refused| !hidden.contains(refused))
+            && let Ok(text) = str::from_utf8(&module.bytes)
+            && let Some(text) = halves::hide(text, refused)
         {
-            compiled = once(&NvvmModule { bytes: hidden.into_bytes(), ..self.module.clone() });
+            hidden.push(refused);
+            module.bytes = text.into_bytes();
+            compiled = once(&module);
         }
         let compiled = compiled.map_err(|error| with_line(error, &self.module.bytes));
         compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {

@@ -138,6 +138,30 @@ fn eight_halves_in_a_row_are_stored() {
     }
 }
 
+/// libNVVM makes a vector of four halves of what `ld.global.nc` loads, which its back end lacks.
+#[test]
+fn four_halves_in_a_row_are_loaded() {
+    let source = "
+        struct Wide { words: u32x2, halves: f16x4 }
+        #[noalias]
+        kernel whole(from: *const f16x4, to: *mut f32) {
+            let v = from[thread_idx.x];
+            to[thread_idx.x] = v.x as f32 + v.y as f32 + v.z as f32 + v.w as f32;
+        }
+        #[noalias]
+        kernel field(from: *const Wide, to: *mut f32) {
+            let v = from[thread_idx.x];
+            to[thread_idx.x] = (v.halves.x * v.halves.w) as f32;
+        }";
+    let Some(both) = kernels("four_halves_in_a_row_are_loaded", source) else { return };
+    for (backend, kernels) in both {
+        for name in ["whole", "field"] {
+            let ptx = &kernels[name];
+            assert_eq!(count(ptx, "ld.global.nc.v"), 1, "{backend:?}\n{ptx}");
+        }
+    }
+}
+
 /// LLVM takes `(n as f16) as f32` for `n as f32` if `n` has few significant bits, though 65,520 and more are infinities.
 #[test]
 fn integers_too_great_for_halves_become_infinite() {

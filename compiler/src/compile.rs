@@ -546,7 +546,8 @@ impl Session {
         let loops = ir::graph::has_loops(&program.module);
         let waits = ir::graph::orders_grids(&program.module);
         let few = launch::resident::may_lack_registers(loops, waits);
-        let may_lack = few.zip(&nests).any(|(few, nests)| few && *nests);
+        let is_busy = ir::graph::launches_in_levels(&program.module);
+        let may_lack = !is_busy && few.zip(&nests).any(|(few, nests)| few && *nests);
         let launches = ir::graph::launched(&program.module);
         let kernels = program.module.kernels.iter().zip(launches).zip(&nests);
         let named: Vec<_> = kernels

@@ -255,11 +255,18 @@ fn programs_that_need_no_linking_are_assembled_whole() {
     assert!(limited.ptx.0.contains("\n.maxnreg 64\n"), "{}", limited.ptx.0);
     assert!((60..=64).contains(&registers_of(&limited)));
     assert!(registers(&linker, nested) > 64);
-    // The host may launch larger blocks, of which more fit on an SM with fewer.
-    let large_roots = "#[launch_bounds(32)] kernel c(p: *mut u32) { *p = 1; }
-        #[launch_bounds(256)] kernel k(p: *mut u32) { launch c<<<1, 32>>>(p); }";
-    let limited = build(&assembler, large_roots, resident);
-    assert!(limited.ptx.0.contains("\n.maxnreg 48\n"), "{}", limited.ptx.0);
+    // Kernels with loops may have fewer, unless they are launched and launch.
+    let loops = |levels: &str| {
+        format!(
+            "#[launch_bounds(256)] kernel c(p: *mut u32) {{ for i in 0..*p {{ p[i] += 1; }} {levels} }}
+            #[launch_bounds(256)] kernel k(p: *mut u32) {{ launch c<<<1, 256, stream = fire_and_forget>>>(p); }}"
+        )
+    };
+    let again = "launch c<<<1, 256, stream = fire_and_forget>>>(p);";
+    for (levels, limit) in [("", 32), (again, 64)] {
+        let limited = build(&assembler, &loops(levels), resident);
+        assert!(limited.ptx.0.contains(&format!("\n.maxnreg {limit}\n")), "{}", limited.ptx.0);
+    }
     // A kernel that needs many of them, in blocks of which as many threads as there can be.
     let wide = "kernel c(p: *mut f32) {
             let mut values: [f32; 80];

@@ -187,6 +187,12 @@ pub fn has_loops(module: &Module) -> Vec<bool> {
     of_kernels(module, |function| reach::on_cycles(&control_flow(function)).contains(&true))
 }
 
+/// Whether a kernel that is launched launches itself.
+pub fn launches_in_levels(module: &Module) -> bool {
+    let launched = launched(module);
+    launched.iter().flatten().any(|kernel| !launched[kernel.index()].is_empty())
+}
+
 /// Whether a kernel launches into a stream that orders grids: any but fire and forget.
 pub fn orders_grids(module: &Module) -> bool {
     let orders = of_kernels(module, |function| {

@@ -233,8 +233,8 @@ fn shared_of_worker(blocks: &[(u32, u32)], threads: u32) -> u32 {
     one.max(all).min(MAX_SHARED_BYTES).next_multiple_of(16)
 }
 
-/// By kernel, whether it lets the resident kernel have few registers: it has `loops` ([`graph::has_loops`]), and no grid waits for another
-/// (`waits`: [`graph::orders_grids`]).
+/// By kernel, whether it lets the resident kernel have few registers where grids are launched seldom: it has `loops`
+/// ([`graph::has_loops`]), and no grid waits for another (`waits`: [`graph::orders_grids`]).
 pub fn may_lack_registers(loops: Vec<bool>, waits: bool) -> impl Iterator<Item = bool> {
     loops.into_iter().map(move |loops| loops && !waits)
 }

@@ -212,6 +212,7 @@ pub(super) fn define<'ctx>(
     emitter.set_debug_location();
     emitter.emit_prologue()?;
     emitter.declare_variables()?;
+    emitter.plan_return();
     emitter.in_prologue.set(false);
     let polls = emitter.polls(id);
     emitter.plan_joined();
@@ -220,6 +221,7 @@ pub(super) fn define<'ctx>(
             emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
         }
     }
+    emitter.finish_return()?;
     emitter.drop_joined()
 }
 
@@ -235,6 +237,9 @@ fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     }
     Ok(loops::reverse_post_order(function))
 }
+
+/// A value that a function returns, and the block that computes it.
+type Returned<'ctx> = (BasicValueEnum<'ctx>, BasicBlock<'ctx>);
 
 /// The state of emitting one function.
 pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
@@ -282,6 +287,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     uses: OnceCell<Vec<u32>>,
     /// Whether two `bf16` are a word in memory; computed on first use.
     pub(super) has_words: OnceCell<bool>,
+    /// The block in which a function with several returns returns, and where the values come from.
+    returned: Option<(BasicBlock<'ctx>, RefCell<Vec<Returned<'ctx>>>)>,
     /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
     /// Whether the instructions get no position, so that a debugger stops at a function once its parameters are in place.
@@ -324,6 +331,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             emitted_after: vec![None; function.instructions.len()],
             uses: OnceCell::new(),
             has_words: OnceCell::new(),
+            returned: None,
             loops: LoopNodes::default(),
             in_prologue: Cell::new(false),
             scopes: None,
@@ -510,13 +518,50 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
+    /// Lets a function with several returns of a value have one block that returns, as clang and nvcc have it: where the values are results of
+    /// one conversion, libNVVM then moves it behind them. A filter for PNG files subtracted bytes with 16 bits, and took 1.2 times as long as
+    /// nvcc's.
+    fn plan_return(&mut self) {
+        let is_return = |block: &&Block| matches!(block.terminator, Terminator::Return(Some(_)));
+        let several = self.function.blocks.iter().filter(is_return).nth(1).is_some();
+        let in_registers = self.cx.carrier(&self.function.result) == Carrier::Registers;
+        if several && in_registers && self.cx.cpu().is_none() && !self.cx.keeps_bodies() {
+            let block = self.cx.context.append_basic_block(self.value, "return");
+            self.returned = Some((block, RefCell::default()));
+        }
+    }
+
+    /// Emits the block that returns.
+    fn finish_return(&self) -> Result<()> {
+        let Some((block, values)) = &self.returned else { return Ok(()) };
+        self.build().position_at_end(*block);
+        let values = values.borrow();
+        let Some((first, _)) = values.first() else {
+            // No return is reached.
+            self.build().build_unreachable()?;
+            return Ok(());
+        };
+        let phi = self.build().build_phi(first.get_type(), "")?;
+        for (value, from) in values.iter() {
+            phi.add_incoming(&[(value, *from)]);
+        }
+        self.build().build_return(Some(&phi.as_basic_value()))?;
+        Ok(())
+    }
+
     fn emit_return(&self, value: Option<&Operand>) -> Result<()> {
         let ty = &self.function.result;
         match (value, self.cx.carrier(ty)) {
             (Some(value), Carrier::Registers) => {
                 let value = self.operand(value)?;
                 self.end_locals()?;
-                self.build().build_return(Some(&value))?;
+                match (&self.returned, self.build().get_insert_block()) {
+                    (Some((block, values)), Some(from)) => {
+                        values.borrow_mut().push((value, from));
+                        self.build().build_unconditional_branch(*block)?;
+                    }
+                    _ => _ = self.build().build_return(Some(&value))?,
+                }
             }
             (Some(value), Carrier::Memory) => {
                 let value = self.operand(value)?;

@@ -10,7 +10,7 @@ use super::function::FunctionEmitter;
 use super::types::Carrier;
 use super::values::{int, pointer, result};
 use crate::error::Result;
-use gridlet_lang::ir::{Inst, InstId, InstKind, Operand};
+use gridlet_lang::ir::{Inst, InstId, InstKind, Operand, SlotId};
 use gridlet_lang::types::{Scalar, StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
@@ -192,8 +192,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// A load of an element, chosen at run time, of a small array in a local variable: loads all elements and chooses one,
-    /// because LLVM keeps a variable in registers only if every index is a constant. `None` for other loads, and for the CPU,
-    /// whose checks must see the access.
+    /// because LLVM keeps a variable in registers only if every index is a constant. `None` for other loads, for variables that a store
+    /// keeps in memory all the same, and for the CPU, whose checks must see the access.
     fn load_chosen(
         &self,
         from: &Operand,
@@ -213,6 +213,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             || !(1..=MOST_ELEMENTS).contains(count)
             || !matches!(ty, Type::Scalar(_) | Type::Pointer { .. })
             || !self.is_in_slot(base)
+            || self.is_stored_anywhere(base)
         {
             return Ok(None);
         }
@@ -226,6 +227,33 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             chosen = self.build().build_select(is, element, chosen, name)?;
         }
         Ok(Some(chosen))
+    }
+
+    /// Whether elements of the variable with this place are stored at indices that are surely no constants.
+    fn is_stored_anywhere(&self, place: &Operand) -> bool {
+        let variable = self.variable(place);
+        self.function.instructions.iter().any(|inst| {
+            let InstKind::Store { pointer, .. } = &inst.kind else { return false };
+            match self.kind(pointer) {
+                Some(InstKind::ElementAddress { base, index }) => {
+                    self.is_runtime(index) && self.variable(base) == variable
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// The local variable in which an address lies.
+    fn variable(&self, address: &Operand) -> Option<SlotId> {
+        match address {
+            Operand::Slot(slot) => Some(*slot),
+            address => match self.kind(address)? {
+                InstKind::FieldAddress { base, .. } | InstKind::ElementAddress { base, .. } => {
+                    self.variable(base)
+                }
+                _ => None,
+            },
+        }
     }
 
     /// Whether an address is a place in a local variable that does not depend on a value.

@@ -10,8 +10,8 @@ use std::ptr;
 
 use super::guard::{self, Process, Stop};
 use super::{
-    Ptx, PtxOptions, byte_fields, dot_products, early_loads, quotients, steady_reads,
-    wide_registers, workarounds,
+    Ptx, PtxOptions, byte_fields, dot_products, early_loads, narrow_differences, quotients,
+    steady_reads, wide_registers, workarounds,
 };
 use crate::nvvm::NvvmModule;
 use crate::nvvm::halves::{self, Refused};
@@ -227,7 +227,7 @@ impl<'a> Job<'a> {
             let ptx = match self.optimizes {
                 true => {
                     let ptx = early_loads::hoist(dot_products::unpack(byte_fields::direct(ptx)));
-                    let ptx = wide_registers::widen(ptx);
+                    let ptx = wide_registers::widen(narrow_differences::widen(ptx));
                     steady_reads::hoist(quotients::expand(workarounds::apply(ptx)))
                 }
                 false => workarounds::apply(ptx),

@@ -17,11 +17,10 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{TargetData, TargetMachine};
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
-    AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
-    PhiValue,
+    AsValueRef, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue, PhiValue,
 };
 
-use super::loops::{self, Loop, values, weight};
+use super::loops::{self, Loop, defining, values, weight};
 use super::unrolling;
 use crate::error::{Error, Result};
 
@@ -300,7 +299,7 @@ type Array = LLVMValueRef;
 fn array_of(address: BasicValueEnum<'_>) -> Option<(Array, Vec<BasicValueEnum<'_>>)> {
     let (mut address, mut indices) = (address, vec![]);
     loop {
-        let Some(at) = instruction(address) else {
+        let Some(at) = defining(address) else {
             return Some((of_module(address)?, indices));
         };
         match at.get_opcode() {
@@ -338,7 +337,7 @@ const MOST_STEPS: u32 = 8;
 
 /// Whether a value depends on a counter of this loop, which may be where that of a loop inside begins.
 fn depends_on(this: &Loop<'_>, value: BasicValueEnum<'_>, steps: u32) -> bool {
-    let Some(from) = instruction(value).filter(|_| steps > 0) else { return false };
+    let Some(from) = defining(value).filter(|_| steps > 0) else { return false };
     match from.get_opcode() {
         InstructionOpcode::Phi if is_counter(this, from) => true,
         InstructionOpcode::Load => {
@@ -368,7 +367,7 @@ struct Known<'a, 'ctx> {
 impl Known<'_, '_> {
     /// Whether a value depends on counters and constants only, perhaps by a table of constants.
     fn is(&self, value: BasicValueEnum<'_>, steps: u32) -> bool {
-        let Some(from) = instruction(value) else { return loops::constant(value).is_some() };
+        let Some(from) = defining(value) else { return loops::constant(value).is_some() };
         let all = |values: &[BasicValueEnum<'_>]| {
             steps > 0 && values.iter().all(|value| self.is(*value, steps - 1))
         };
@@ -407,17 +406,10 @@ fn variables(function: FunctionValue<'_>) -> BTreeSet<usize> {
 fn is_counter(this: &Loop<'_>, phi: InstructionValue<'_>) -> bool {
     let next = |phi: PhiValue<'_>| {
         let mut incoming = phi.get_incomings().filter(|(_, from)| *from == this.latch);
-        let next = instruction(incoming.next()?.0)?;
+        let next = defining(incoming.next()?.0)?;
         Some(values(next).all(|value| {
             loops::constant(value).is_some() || value.as_value_ref() == phi.as_value_ref()
         }))
     };
     phi.get_parent() == Some(this.head) && PhiValue::try_from(phi).ok().and_then(next) == Some(true)
-}
-
-fn instruction(value: BasicValueEnum<'_>) -> Option<InstructionValue<'_>> {
-    match value {
-        BasicValueEnum::PointerValue(value) => value.as_instruction_value(),
-        value => loops::instruction(value),
-    }
 }

@@ -140,10 +140,19 @@ pub(super) fn weight(instruction: InstructionValue<'_>) -> u64 {
     }
 }
 
+/// The instruction that gives an integer.
 pub(super) fn instruction(value: BasicValueEnum<'_>) -> Option<InstructionValue<'_>> {
     match value {
         BasicValueEnum::IntValue(value) => value.as_instruction_value(),
         _ => None,
+    }
+}
+
+/// As [`instruction`], also of pointers.
+pub(super) fn defining(value: BasicValueEnum<'_>) -> Option<InstructionValue<'_>> {
+    match value {
+        BasicValueEnum::PointerValue(value) => value.as_instruction_value(),
+        value => instruction(value),
     }
 }
 

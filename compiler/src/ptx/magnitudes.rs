@@ -2,27 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use super::workarounds::instruction;
+use super::workarounds::{instruction, written};
+
+/// How often a function is read for bounds that follow from those of later lines.
+const MOST_ROUNDS: u32 = 4;
 
 /// For registers of a function, a number of bits such that all values are from -2^bits to 2^bits.
 pub(super) struct Magnitudes<'a>(BTreeMap<&'a str, u32>);
 
 impl<'a> Magnitudes<'a> {
-    /// Reads a function's PTX. A register that several instructions write has no bound, nor has one that is read before the line
-    /// that writes it.
+    /// Reads a function's PTX. A register that several instructions write has the largest of their bounds.
+    ///
+    /// A bound follows only from others that are known before, so a register that is computed from itself has none.
     pub(super) fn of(function: &'a str) -> Magnitudes<'a> {
-        let parsed = || function.lines().filter_map(parts);
-        let mut writes: BTreeMap<&str, u32> = BTreeMap::new();
-        for (_, result, _) in parsed() {
-            for register in result.split(['{', '}', ',', '|', ' ']) {
-                *writes.entry(register).or_default() += 1;
-            }
+        let lines: Vec<_> = function.lines().filter_map(parts).collect();
+        let mut writes: BTreeMap<&str, usize> = BTreeMap::new();
+        for register in function.lines().flat_map(written) {
+            *writes.entry(register).or_default() += 1;
         }
         let mut known = Magnitudes(BTreeMap::new());
-        for (word, result, sources) in parsed() {
-            let bits = known.of_result(word, &sources);
-            if let Some(bits) = bits.filter(|_| writes.get(result) == Some(&1)) {
-                known.0.insert(result, bits);
+        for _ in 0..MOST_ROUNDS {
+            let before = known.0.len();
+            // By register that several lines write, the bounds of those that have one.
+            let mut several: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+            for (word, result, sources) in &lines {
+                match (known.of_result(word, sources), writes.get(result)) {
+                    (Some(bits), Some(1)) => _ = known.0.insert(result, bits),
+                    (Some(bits), Some(_)) => several.entry(result).or_default().push(bits),
+                    _ => {}
+                }
+            }
+            for (register, all) in several {
+                if writes.get(register) == Some(&all.len()) {
+                    known.0.extend(all.into_iter().max().map(|bits| (register, bits)));
+                }
+            }
+            if known.0.len() == before {
+                break;
             }
         }
         known
@@ -144,6 +160,15 @@ mod tests {
 \tprmt.b32 \t%r18, %r9, 0, 0x8881U;
 \tprmt.b32 \t%r19, %r9, %r1, 0x7771U;
 \tbfe.u32 \t%r20, %r9, 8, 12;
+\tmov.u32 \t%r21, 0;
+\tmov.u32 \t%r21, %r22;
+\tand.b32 \t%r22, %r9, 255;
+\tmov.u32 \t%r23, 0;
+\tadd.s32 \t%r23, %r23, 1;
+\tmov.u32 \t%r24, 0;
+\t@%p1 mov.u32 \t%r24, %r9;
+\tmov.u32 \t%r25, 0;
+\tld.global.v2.u32 \t{%r25, %r26}, [%rd1];
 ",
         );
         let bits = |register| known.bits(register);
@@ -164,6 +189,10 @@ mod tests {
         assert_eq!(bits("%r15"), Some(8));
         assert_eq!(bits("%r13"), Some(23));
         assert_eq!(bits("-129"), Some(8));
+        // Two lines write it, and one of them what is known only later.
+        assert_eq!(bits("%r21"), Some(8));
+        // From itself, under a condition, and with another register.
+        assert_eq!(["%r23", "%r24", "%r25"].map(bits), [None; 3]);
         for unknown in ["%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%r12", "%rs2"] {
             assert_eq!(bits(unknown), None, "{unknown}");
         }

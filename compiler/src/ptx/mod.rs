@@ -51,6 +51,7 @@ mod magnitudes;
 mod masks;
 #[cfg(feature = "llvm")]
 mod minimum;
+mod narrow_differences;
 mod negations;
 #[cfg(feature = "llvm")]
 pub(crate) mod nesting;
@@ -79,6 +80,8 @@ pub(crate) mod splice;
 #[cfg(feature = "llvm")]
 mod stack;
 mod steady_reads;
+#[cfg(feature = "llvm")]
+mod strength;
 #[cfg(feature = "llvm")]
 mod subprogram_types;
 #[cfg(feature = "llvm")]

@@ -15,17 +15,17 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetData, TargetMachine,
     TargetTriple,
 };
-use inkwell::types::{AnyType as _, AnyTypeEnum};
-use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
+use inkwell::types::AnyType as _;
+use inkwell::values::FunctionValue;
 
 use super::guard::{self, Process, Stop};
 use super::libnvvm::PtxOutput;
 use super::{
     Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters,
     disjoint, early_copies, early_loads, fall_through, fast_math, geometry, half_tests,
-    invariant_loads, latches, local_arrays, loops, minimum, quotients, reflect, remainders,
-    selections, sinking, stack, subprogram_types, switches, trailing_zeros, unrolling,
-    vector_loads, wide_absolutes, wide_registers, workarounds,
+    invariant_loads, latches, local_arrays, minimum, narrow_differences, quotients, reflect,
+    remainders, selections, sinking, stack, strength, subprogram_types, switches, trailing_zeros,
+    unrolling, vector_loads, wide_absolutes, wide_registers, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -183,7 +183,7 @@ fn of_bitcode(
     if options.opt_level > 0 {
         ptx = stack::localise(absolute::widen(selections::join(contraction::relax(&ptx))));
         ptx = early_loads::hoist(fall_through::jump_once(bit_fields::split(ptx)));
-        ptx = wide_registers::widen(half_tests::halve(ptx));
+        ptx = wide_registers::widen(narrow_differences::widen(half_tests::halve(ptx)));
     }
     let ptx = workarounds::apply(ptx);
     Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
@@ -243,7 +243,7 @@ fn optimise<'ctx>(
     )?;
     trailing_zeros::expand(&module)?;
     run("always-inline")?;
-    reduce_strength(&module, machine)?;
+    strength::reduce(&module, machine)?;
     remainders::restore(&module)?;
     disjoint::add(&module)?;
     wide_absolutes::widen(&module)?;
@@ -252,44 +252,6 @@ fn optimise<'ctx>(
     // LLVM's back end does not check its input: it would read a register before it is written.
     module.verify().map_err(|log| Error::internal("ptx", log.to_string()))?;
     Ok(module)
-}
-
-/// Computes addresses and counters step by step in loops, but not in functions where that takes many more registers: a pointer for
-/// each address, where an index of 32 bits serves all, takes two registers and two additions.
-fn reduce_strength(module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
-    let reduce = |function: FunctionValue<'_>| {
-        function
-            .run_passes("loop(loop-reduce)", machine, PassBuilderOptions::create())
-            .map_err(|message| refused("optimising", message.to_string()))
-    };
-    let trial = module.clone();
-    for (function, tried) in module.get_functions().zip(trial.get_functions()) {
-        if loops::find(tried).is_empty() {
-            continue;
-        }
-        let before = carried_pointers(tried);
-        reduce(tried)?;
-        if carried_pointers(tried) <= before + MAX_NEW_POINTERS {
-            reduce(function)?;
-        }
-    }
-    Ok(())
-}
-
-/// Found by measurement: docs/measurements.md, "Plain kernels beside nvcc's".
-const MAX_NEW_POINTERS: usize = 2;
-
-/// Values of 64 bits that the loops of a function carry from round to round, and others that depend on the way to a block.
-fn carried_pointers(function: FunctionValue<'_>) -> usize {
-    let is_pointer = |instruction: &InstructionValue<'_>| {
-        instruction.get_opcode() == InstructionOpcode::Phi
-            && match instruction.get_type() {
-                AnyTypeEnum::PointerType(_) => true,
-                AnyTypeEnum::IntType(ty) => ty.get_bit_width() == 64,
-                _ => false,
-            }
-    };
-    loops::instructions_of(function).filter(is_pointer).count()
 }
 
 pub(super) fn refused(operation: &str, log: String) -> Error {

@@ -15,6 +15,7 @@ mod libnvvm;
 mod lines;
 mod masks;
 mod mathematics;
+mod meeting_ways;
 mod narrow_numbers;
 mod objects;
 mod plain_kernels;

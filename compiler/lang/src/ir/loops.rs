@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::{BlockId, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator, reach};
+use super::{
+    BlockId, Const, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator, reach,
+};
 use crate::builtins::{Access, Memory};
 
 /// A natural loop: the blocks that reach one of its back edges without passing through its head.
@@ -375,6 +377,49 @@ pub fn shared_slots(function: &Function) -> Vec<bool> {
     is_shared
 }
 
+/// By variable, whether it ends a loop in which several blocks store the same constant to it, and which a branch on the variable leaves.
+pub fn ending_flags(function: &Function) -> Vec<bool> {
+    let mut ends = vec![false; function.slots.len()];
+    let inst = |operand: &Operand| match operand {
+        Operand::Inst(id) => Some(&function.instructions[id.index()].kind),
+        _ => None,
+    };
+    for this in Order::of(function).loops() {
+        let is_inside = |id: &BlockId| this.blocks.binary_search(id).is_ok();
+        // By variable and constant, the first block with such a store.
+        let mut stores: HashMap<(SlotId, bool), BlockId> = HashMap::new();
+        let mut often = vec![false; function.slots.len()];
+        let mut left_by = Vec::new();
+        for id in &this.blocks {
+            let block = &function.blocks[id.index()];
+            for inst in &block.instructions {
+                if let InstKind::Store {
+                    pointer: Operand::Slot(slot),
+                    value: Operand::Const(Const::Bool(value)),
+                } = &function.instructions[inst.index()].kind
+                {
+                    often[slot.index()] |= *stores.entry((*slot, *value)).or_insert(*id) != *id;
+                }
+            }
+            if let Terminator::Branch { condition, then, otherwise } = &block.terminator
+                && !(is_inside(then) && is_inside(otherwise))
+            {
+                let tested = match inst(condition) {
+                    Some(InstKind::Unary(_, operand)) => inst(operand),
+                    tested => tested,
+                };
+                if let Some(InstKind::Load(Operand::Slot(slot))) = tested {
+                    left_by.push(*slot);
+                }
+            }
+        }
+        for slot in left_by {
+            ends[slot.index()] |= often[slot.index()];
+        }
+    }
+    ends
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,5 +437,28 @@ mod tests {
         let [outer, inner] = found[..] else { panic!("{found:?}") };
         assert!(outer.ends && outer.contains_endless && !outer.within_endless, "{outer:?}");
         assert!(!inner.ends && !inner.contains_endless && !inner.within_endless, "{inner:?}");
+    }
+
+    #[test]
+    fn flags_that_several_blocks_set_end_loops() {
+        let ends = |body: &str| {
+            let text = format!(
+                "kernel k(p: *mut u32, n: u32) {{
+                    let mut good = true;
+                    for i in 0..n {{ {body} }}
+                    if good {{ p[0] = 1; }}
+                }}"
+            );
+            let module = check(SourceMap::single("a.grid", text)).unwrap().module;
+            let function = module.function(module.kernels[0].body);
+            let bools = function.slots.iter().zip(ending_flags(function));
+            bools.filter(|(slot, _)| slot.name == "good").map(|(_, ends)| ends).collect::<Vec<_>>()
+        };
+        let both = "if p[i] == 1 { good = false; } else if p[i] == 2 { p[i] = 0; good = false; }";
+        assert_eq!(ends(&format!("{both} if !good {{ break; }}")), [true]);
+        assert_eq!(ends(both), [false]);
+        assert_eq!(ends("if p[i] == 1 { good = false; } if !good { break; }"), [false]);
+        let different = "if p[i] == 1 { good = false; } else if p[i] == 2 { good = true; }";
+        assert_eq!(ends(&format!("{different} if !good {{ break; }}")), [false]);
     }
 }

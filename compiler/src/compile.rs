@@ -159,6 +159,7 @@ fn llvm_of<'ctx>(
         fast_apart,
         debug_lines: options.debug_lines,
         optimize: options.optimize,
+        byte_flags: options.backend == Backend::LibNvvm,
         version: true,
     };
     codegen::build_module_for(context, lowered, gpu)

@@ -4,12 +4,14 @@
 //! leaves the conversion in a block of its own. A result of `a && b` that is assigned then joins the lanes twice, with a barrier each time.
 //!
 //! A flag that ends a loop, and that several branches in the loop set, stays a byte: libNVVM would let each of these branches leave the loop
-//! by itself, and lanes that differ once would never meet again. A parser of addresses took 2.3 times as long as nvcc's, and takes 0.82.
+//! by itself, and lanes that differ once would never meet again. A parser of addresses took 2.3 times as long as nvcc's, and takes 0.82. LLVM's own
+//! back end does that with bytes, and not with bits (2.0 and 0.79).
 
 use gridlet_lang::ir::{Operand, Slot, loops};
 use gridlet_lang::types::Type;
 use inkwell::values::{BasicValueEnum, PointerValue};
 
+use super::context::Target;
 use super::function::FunctionEmitter;
 use crate::error::Result;
 
@@ -21,7 +23,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return vec![false; slots.len()];
         }
         let slots = slots.zip(loops::shared_slots(self.function));
-        let slots = slots.zip(loops::ending_flags(self.function));
+        let byte_flags = matches!(self.cx.target, Target::Nvptx(options) if options.byte_flags);
+        let ends = match byte_flags {
+            true => loops::ending_flags(self.function),
+            false => vec![false; self.function.slots.len()],
+        };
+        let slots = slots.zip(ends);
         let is_flag = |((slot, is_shared), ends): ((&Slot, bool), bool)| {
             slot.ty == Type::BOOL && !is_shared && !ends
         };

@@ -106,6 +106,9 @@ pub struct GpuModuleOptions {
     pub debug_lines: bool,
     /// Whether the module will be optimised, as recorded in the debug information.
     pub optimize: bool,
+    /// Whether flags that end loops are bytes, as libNVVM needs them (`flags.rs`); LLVM's own back end makes of bytes what libNVVM makes of
+    /// bits.
+    pub byte_flags: bool,
     /// Whether the module states the version of NVVM IR. One that is linked into another leaves that to the other.
     pub version: bool,
 }
@@ -119,6 +122,7 @@ impl Default for GpuModuleOptions {
             fast_apart: false,
             debug_lines: false,
             optimize: true,
+            byte_flags: true,
             version: true,
         }
     }

@@ -12,6 +12,8 @@ pub(super) struct Waits {
     pub(super) waiting: usize,
     /// How many of them wait for a load from global memory, in the order of the code.
     pub(super) for_loads: usize,
+    /// How many are such loads.
+    pub(super) loads: usize,
 }
 
 /// Counts the waits of a kernel's code.
@@ -37,6 +39,7 @@ pub(super) fn count(code: &[u8]) -> Waits {
         waits.for_loads += usize::from(ends_load);
         if sets != NONE && LOADS.contains(&operation) {
             loading[sets] = true;
+            waits.loads += 1;
         }
     }
     waits
@@ -65,6 +68,6 @@ mod tests {
             instruction(0x918, 7, 0),
         ];
         let found = count(&code.concat().concat());
-        assert_eq!(found, Waits { instructions: 6, waiting: 3, for_loads: 1 });
+        assert_eq!(found, Waits { instructions: 6, waiting: 3, for_loads: 1, loads: 2 });
     }
 }

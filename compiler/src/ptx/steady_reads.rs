@@ -1,13 +1,15 @@
-//! Reads of the thread's index, and addresses of `shared` variables, before the loops that use them.
+//! Reads of the thread's index, and addresses in `shared` variables, before the loops that use them.
 //!
 //! libNVVM moves them to their uses. In a loop, ptxas repeats the `S2R` of a `mov %r1, %tid.x` in each round, and another one for the
-//! address of a `shared` variable, where a register would do.
+//! address of a `shared` variable, where a register would do. Where registers are scarce, libNVVM also computes the address of the thread's
+//! own element again in each block of a loop: one that several instructions give has a register, too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane_reads::first_instruction;
-use super::workarounds::{functions, instruction};
+use super::negations::operands;
+use super::workarounds::{functions, instruction, written};
 
 /// The most lines of a function. In longer ones a register that is held throughout is dearer than the reads.
 const MOST_LINES: usize = 2000;
@@ -47,13 +49,80 @@ fn hoisted<'p>(function: &'p str, shared: &BTreeSet<String>) -> Cow<'p, str> {
     for (source, name) in &names {
         text += &format!("\t.reg .b32 \t{name};\n\tmov.u32 \t{name}, {source};\n");
     }
+    let elements = elements(&lines, &in_loops, is_steady);
+    for (at, Element { base, index, shift }) in elements.keys().enumerate() {
+        let name = element_name(at);
+        text += &format!("\t.reg .b32 \t{name}, {name}_base;\n\tmov.u32 \t{name}, {index};\n");
+        text +=
+            &format!("\tshl.b32 \t{name}, {name}, {shift};\n\tmov.u32 \t{name}_base, {base};\n");
+        text += &format!("\tadd.s32 \t{name}, {name}_base, {name};\n");
+    }
+    let results: BTreeMap<&str, String> = (0..)
+        .zip(elements.values())
+        .flat_map(|(at, results)| results.iter().map(move |it| (*it, element_name(at))))
+        .collect();
     for (line, in_loop) in lines.iter().zip(in_loops).skip(begin) {
-        let name = read(line).filter(|_| in_loop).and_then(|(result, source, end)| {
-            Some(format!("\tmov.u32 \t{result}, {};{end}", names.get(source)?))
-        });
-        text += name.as_deref().unwrap_or(line);
+        let moved =
+            |result: &str, from: &str, end: &str| format!("\tmov.u32 \t{result}, {from};{end}");
+        let name = read(line)
+            .filter(|_| in_loop)
+            .and_then(|(result, source, end)| Some(moved(result, names.get(source)?, end)));
+        let element = || {
+            let [result, ..] = operands::<3>(line, &["add.s32"])?;
+            Some(moved(result, results.get(result)?, instruction(line)?[3]))
+        };
+        text += name.or_else(element).as_deref().unwrap_or(line);
     }
     text.into()
+}
+
+/// The address of an element of a `shared` variable, of which only steady reads decide.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Element<'p> {
+    base: &'p str,
+    index: &'p str,
+    shift: &'p str,
+}
+
+fn element_name(at: usize) -> String {
+    format!("%gridlet_element{at}")
+}
+
+/// The elements whose addresses several instructions in loops give, each in a register of its own, with these registers.
+fn elements<'p>(
+    lines: &[&'p str],
+    in_loops: &[bool],
+    is_steady: impl Fn(&str) -> bool,
+) -> BTreeMap<Element<'p>, Vec<&'p str>> {
+    let mut writes: BTreeMap<&str, u32> = BTreeMap::new();
+    for register in lines.iter().flat_map(|line| written(line)) {
+        *writes.entry(register).or_default() += 1;
+    }
+    let is_once = |register: &str| writes.get(register) == Some(&1);
+    // By register, what it holds: a steady read, and how far it is shifted.
+    let mut reads: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut shifted: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut found: BTreeMap<Element<'p>, Vec<&'p str>> = BTreeMap::new();
+    for (line, in_loop) in lines.iter().zip(in_loops) {
+        if let Some((result, source, _)) = read(line)
+            && is_steady(source)
+            && is_once(result)
+        {
+            reads.insert(result, source);
+        } else if let Some([result, number, shift]) = operands(line, &["shl.b32"])
+            && let Some(index) = reads.get(number).filter(|_| is_once(result))
+            && shift.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            shifted.insert(result, (index, shift));
+        } else if let Some([result, left, right]) = operands(line, &["add.s32"])
+            && let Some(base) = reads.get(left).filter(|base| !base.starts_with('%'))
+            && let Some((index, shift)) = shifted.get(right).filter(|_| *in_loop && is_once(result))
+        {
+            found.entry(Element { base, index, shift }).or_default().push(result);
+        }
+    }
+    found.retain(|_, results| results.len() > 1);
+    found
 }
 
 /// By line, whether it is between a label and a jump back to it.
@@ -128,6 +197,21 @@ $L__BB0_2:
     #[test]
     fn loops_read_nothing_that_does_not_change() {
         insta::assert_snapshot!(hoist(PTX.to_owned()));
+    }
+
+    #[test]
+    fn addresses_that_several_blocks_of_a_loop_compute_are_computed_before() {
+        let element = |register: u32| {
+            format!(
+                "\tmov.u32 \t%r{register}0, %tid.x;\n\tshl.b32 \t%r{register}1, %r{register}0, 2;\n\tmov.u32 \t%r{register}2, own_$_k_$_tile;\n\
+                 \tadd.s32 \t%r{register}3, %r{register}2, %r{register}1;\n\tst.shared.u32 \t[%r{register}3], %r1;\n"
+            )
+        };
+        let body = format!("{}\tbar.sync \t0;\n{}", element(2), element(3));
+        let twice = PTX.replace("\tmov.u32 \t%r6, %r1;\n", &body);
+        insta::assert_snapshot!(hoist(twice));
+        let once = PTX.replace("\tmov.u32 \t%r6, %r1;\n", &element(2));
+        assert!(!hoist(once).contains("element"));
     }
 
     #[test]

@@ -242,6 +242,9 @@ impl<'a> Body<'_, 'a> {
             self.cx.builtins.contains_key(text) || self.cx.value(text, name.span.file).is_some();
         self.cx.report(match is_function {
             true => error.hint(format!("call the function: `{text}(…)`")),
+            false if text == "rev" => error.hint(
+                "loops count up: for the last one first, write `n - 1 - i` where `i` counts to `n`",
+            ),
             false => error.note("only ranges have a method, with one argument: `(a..b).step(n)`"),
         });
     }

@@ -32,19 +32,20 @@ impl<'a> Body<'_, 'a> {
         let value = if negative { -value } else { value };
         if !(min..=max).contains(&value) {
             let by_default = suffix.is_none() && hint.is_none();
-            self.out_of_range(value, magnitude, scalar, by_default, span);
+            self.out_of_range(value, magnitude, scalar, by_default, suffix.is_some(), span);
             return None;
         }
         Some(typed(ExprKind::Int(value), Type::Scalar(scalar), span))
     }
 
-    /// Reports an integer outside the range of `scalar`. `by_default` if the type is only the default.
+    /// Reports an integer outside the range of `scalar`. `by_default` if the type is only the default, `has_suffix` if the number names it.
     fn out_of_range(
         &mut self,
         value: i128,
         magnitude: u128,
         scalar: Scalar,
         by_default: bool,
+        has_suffix: bool,
         span: Span,
     ) {
         if magnitude > u128::from(u64::MAX) {
@@ -75,6 +76,10 @@ impl<'a> Body<'_, 'a> {
                 error.hint(format!("for its bits, write `{text} as i32`"))
             }
             _ if value == -1 && scalar.is_unsigned() => error.hint("for all bits set, write `!0`"),
+            Some(wider) if scalar.bits() < 32 && !has_suffix => error.hint(format!(
+                "if a computation with another `{name}` asks for one here, convert that: `x as {}`",
+                wider.name()
+            )),
             _ => error,
         });
     }

@@ -1,6 +1,6 @@
 //! Operators: binary, `as`, prefix and postfix, with Rust's precedence.
 
-use super::Parser;
+use super::{Parser, foreign};
 use crate::chain::Left;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -272,10 +272,17 @@ impl Parser<'_> {
         if self.peek() != Token::PathSeparator {
             return Some(None);
         }
+        let of = self.previous_span();
         let start = self.bump();
-        let (arguments, end) = self.delimited(Token::Less, Token::Greater, |parser| {
+        let named = self.span();
+        let limit = foreign::limit_of_type(&self.text[of.range()], &self.text[named.range()]);
+        let arguments = self.delimited(Token::Less, Token::Greater, |parser| {
             parser.list(Token::Greater, Self::generic_argument)
-        })?;
+        });
+        let Some((arguments, end)) = arguments else {
+            limit.into_iter().for_each(|hint| self.hint_last(&hint));
+            return None;
+        };
         Some(Some(Generics { arguments, span: start.to(end) }))
     }
 

@@ -4,6 +4,7 @@ use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::syntax::token::Token;
+use crate::types::Scalar;
 
 impl Parser<'_> {
     /// Reports a statement of another language, recognised by its first two tokens. Returns whether it was
@@ -84,6 +85,20 @@ pub(super) fn own_type(word: &str) -> &str {
         "char" => "i8",
         word => word,
     }
+}
+
+/// A hint for `u32::MAX` and the like.
+pub(super) fn limit_of_type(ty: &str, name: &str) -> Option<String> {
+    let scalar = Scalar::from_name(ty).filter(|scalar| scalar.is_integer())?;
+    let bits = scalar.bits();
+    let number = match (name, scalar.is_unsigned()) {
+        ("MAX", true) => format!("{}", u64::MAX >> (64 - bits)),
+        ("MAX", false) => format!("{}", i64::MAX >> (64 - bits)),
+        ("MIN", true) => "0".to_owned(),
+        ("MIN", false) => format!("{}", i64::MIN >> (64 - bits)),
+        _ => return None,
+    };
+    Some(format!("types have no constants: write `{number}`"))
 }
 
 /// A hint for a word that begins an item in C++, CUDA or Rust.

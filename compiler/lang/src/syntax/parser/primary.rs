@@ -111,8 +111,17 @@ impl Parser<'_> {
     }
 
     fn parenthesised(&mut self) -> Option<Expr> {
-        let (mut value, span) =
-            self.delimited(Token::LeftParen, Token::RightParen, Self::expression)?;
+        let (mut value, span) = self.delimited(Token::LeftParen, Token::RightParen, |parser| {
+            let value = parser.expression()?;
+            if parser.peek() == Token::Comma {
+                parser.expected(Token::RightParen.describe());
+                parser.hint_last(
+                    "there are no tuples: write a statement for each value, or a struct",
+                );
+                return None;
+            }
+            Some(value)
+        })?;
         value.span = span;
         Some(value)
     }

@@ -137,7 +137,13 @@ impl Parser<'_> {
         let start = self.at;
         self.expect(Token::Let);
         let mutable = self.eat(Token::Mut);
-        let name = self.name()?;
+        let is_pattern = self.peek() == Token::LeftParen;
+        let Some(name) = self.name() else {
+            if is_pattern {
+                self.hint_last("there are no tuples: write a `let` for each variable; a function returns several values as a struct");
+            }
+            return None;
+        };
         let mut ty = None;
         let mut value = None;
         let read = (|| {

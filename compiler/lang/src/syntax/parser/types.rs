@@ -15,8 +15,11 @@ impl Parser<'_> {
             }
             Token::Star => self.pointer_type(),
             Token::LeftBracket => self.array_type(),
-            _ => {
+            found => {
                 self.expected("a type");
+                if found == Token::And {
+                    self.hint_last("there are no references: write `*const T`, or `*mut T` to change the value");
+                }
                 None
             }
         }

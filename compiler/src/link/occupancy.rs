@@ -123,9 +123,11 @@ fn limit(ptx: &str, kernel: &Measured) -> Option<u32> {
     let threads = block_threads(header).unwrap_or(USUAL_THREADS);
     let many = (waits.waiting * 100 >= waits.instructions * MUCH).then_some(MANY);
     let registers = resources.registers;
-    fewer(registers, threads, FEW)
-        .or_else(|| fewer(registers, threads, many?))
-        .or_else(|| more(registers, *waits))
+    // A program that calls the device runtime spends its time there, and would take half as long again to assemble.
+    let is_plain = || !ptx.contains("cudaLaunchDevice");
+    fewer(registers, threads, FEW).or_else(|| {
+        fewer(registers, threads, many?).or_else(|| more(registers, *waits)).filter(|_| is_plain())
+    })
 }
 
 /// The registers of the next step, for a kernel that has all of its step and whose loads wait alone.

@@ -121,13 +121,13 @@ fn limit(ptx: &str, kernel: &Measured) -> Option<u32> {
         return None;
     }
     let threads = block_threads(header).unwrap_or(USUAL_THREADS);
-    let many = (waits.waiting * 100 >= waits.instructions * MUCH).then_some(MANY);
+    let waits_much = waits.waiting * 100 >= waits.instructions * MUCH;
     let registers = resources.registers;
     // A program that calls the device runtime spends its time there, and would take half as long again to assemble.
-    let is_plain = || !ptx.contains("cudaLaunchDevice");
-    fewer(registers, threads, FEW).or_else(|| {
-        fewer(registers, threads, many?).or_else(|| more(registers, *waits)).filter(|_| is_plain())
-    })
+    let is_plain = !ptx.contains("cudaLaunchDevice");
+    let many = || fewer(registers, threads, MANY).filter(|_| is_plain && waits_much);
+    let more = || more(registers, *waits).filter(|_| is_plain);
+    fewer(registers, threads, FEW).or_else(many).or_else(more)
 }
 
 /// The registers of the next step, for a kernel that has all of its step and whose loads wait alone.
@@ -208,6 +208,9 @@ mod tests {
         let ptx = ".visible .entry k(\n)\n{\n}\n";
         let of = |registers, waiting| limit(ptx, &kernel(registers, waiting));
         assert_eq!([of(40, 14), of(40, 15), of(34, 14)], [None, Some(32), Some(32)]);
+        let launching = format!(".extern .func cudaLaunchDeviceV2\n;\n{ptx}");
+        let of = |registers, waiting| limit(&launching, &kernel(registers, waiting));
+        assert_eq!([of(40, 15), of(34, 14)], [None, Some(32)]);
     }
 
     #[test]
@@ -223,6 +226,9 @@ mod tests {
     fn kernels_whose_loads_wait_alone_get_more() {
         let waits = |for_loads, loads| Waits { instructions: 100, waiting: 10, for_loads, loads };
         assert_eq!(more(32, waits(8, 10)), Some(40));
+        let ptx = ".visible .entry k(\n)\n{\n}\n";
+        let of = |waits| limit(ptx, &Measured { waits, ..kernel(32, 0) });
+        assert_eq!([of(waits(8, 10)), of(waits(8, 11))], [Some(40), None]);
         assert_eq!(more(40, waits(8, 10)), Some(48));
         // Few loads, loads in groups, registers of the step that are left, and few threads.
         let others = [

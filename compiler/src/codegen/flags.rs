@@ -3,9 +3,9 @@
 //! In memory a `bool` is a byte. A variable whose address nothing takes is an `i1` for a GPU, which becomes a register: with a byte, libNVVM
 //! leaves the conversion in a block of its own. A result of `a && b` that is assigned then joins the lanes twice, with a barrier each time.
 //!
-//! A flag that ends a loop, and that several branches in the loop set, stays a byte: libNVVM would let each of these branches leave the loop
-//! by itself, and lanes that differ once would never meet again. A parser of addresses took 2.3 times as long as nvcc's, and takes 0.82. LLVM's own
-//! back end does that with bytes, and not with bits (2.0 and 0.79).
+//! A flag that ends a loop, and that several branches in the loop set, stays a byte: libNVVM would let each of these branches leave the
+//! loop by itself, and lanes that differ once would never meet again. A parser of addresses took 2.3 times as long as nvcc's, and takes
+//! 0.82. LLVM's own back end does that with bytes, and not with bits (2.0 and 0.79).
 
 use gridlet_lang::ir::{Operand, Slot, loops};
 use gridlet_lang::types::Type;

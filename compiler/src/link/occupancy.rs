@@ -4,11 +4,11 @@
 //! third more threads hide each other's waits: a WENO scheme with 66 registers took 1.08 of the time of nvcc's code, and 0.95 with 64
 //! (docs/measurements.md, "Plain kernels beside nvcc's").
 //!
-//! Up to eight fewer pay in code that waits much, if its loads stay together: systems with three diagonals took 0.97 with 40 registers and 0.74
-//! with 32. Code that computes much becomes slower, and so does code in which the loads wait for each other.
+//! Up to eight fewer pay in code that waits much, if its loads stay together: systems with three diagonals took 0.97 of nvcc's time with
+//! 40 registers, and 0.74 with 32. Code that computes much becomes slower, and so does code whose loads come in other groups.
 //!
-//! For such loads ptxas takes as few registers as let many blocks share an SM, and waits for nearly each alone. With eight more it may load several at
-//! once: a warping of time series took 1.16 of nvcc's time with 32 registers and 1.03 with 40, through NVPTX 0.98 and 0.90.
+//! In some kernels ptxas takes few registers, so that many blocks share an SM, and each load waits alone. With eight more it may load
+//! several at once: a warping of time series took 1.16 with 32 registers and 1.03 with 40, through NVPTX 0.98 and 0.90.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,8 @@
 //! registers as the largest part asks for, so that fewer threads fit on an SM than for a kernel of its own. The scheduler
 //! runs seldom beside the blocks of a large grid: it may keep values in memory instead. So the limit is what the kernels need
 //! when each is compiled alone. On the H200 a grid that copies 256,000,000 numbers took 2.09 ms without a limit (76
-//! registers), 1.63 ms with 64 and 1.48 ms with 48. But a scheduler with too few of them keeps its own values in memory, and grids wait for it.
+//! registers), 1.63 ms with 64 and 1.48 ms with 48. But a scheduler with too few of them keeps its own values in memory, and grids wait
+//! for it.
 
 use super::Cubin;
 use super::cubin::kernel_resources;

@@ -1,7 +1,7 @@
 //! How often machine code waits for what was begun before.
 //!
 //! An instruction says in its upper bits which of six scoreboards it sets, and which it waits for. NVIDIA does not document them; they are
-//! the same in sm_75 to sm_120 ("Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", section 2.1).
+//! the same in sm_75 to sm_120 (Jia and others, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking").
 
 /// Waits of a kernel's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -23,8 +23,8 @@ impl Refused {
     }
 }
 
-/// The module in LLVM 7's language with a move at each `half` that is stored and each conversion of one to its bits, or at each that is loaded and
-/// each conversion from bits; `None` if it has neither.
+/// The module in LLVM 7's language with a move at each `half` that is stored and each conversion of one to its bits, or at each that is
+/// loaded and each conversion from bits; `None` if it has neither.
 pub(crate) fn hide(text: &str, refused: Refused) -> Option<String> {
     let mut hidden = String::with_capacity(text.len());
     let mut count = 0;

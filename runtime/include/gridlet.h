@@ -70,8 +70,8 @@ typedef struct gridlet_launch_config {
 extern "C" {
 #endif // __cplusplus
 
-// The message of the last failure on this thread; empty if there was none. Valid until the next failing call on
-// this thread.
+// The message of the last failure on this thread, with a hint on a second line where there is one; empty if there was
+// none. Valid until the next failing call on this thread.
 const char *gridlet_last_error(void);
 
 // Opens a device by name: `cuda:0`, `cpu`, or `auto` (the first GPU, or else the CPU).

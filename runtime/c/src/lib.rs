@@ -101,8 +101,23 @@ impl From<Error> for Failure {
             Error::TimedOut { .. } => gridlet_status::TimedOut,
             _ => gridlet_status::Failed,
         };
-        Failure { status, message: error.to_string() }
+        Failure { status, message: message(&error) }
     }
+}
+
+/// What Rust and C call the functions that messages name.
+const NAMES: [(&str, &str); 4] = [
+    ("Device::set_pending_launch_limit", "gridlet_device_set_pending_launches"),
+    ("Device::set_launch_memory", "gridlet_device_set_launch_memory"),
+    ("Device::open", "gridlet_device_open"),
+    ("Stream::launch", "gridlet_launch"),
+];
+
+/// An error's message and its hint, in C's words.
+fn message(error: &Error) -> String {
+    let hint = error.hint().map(|hint| format!("\n  = hint: {hint}")).unwrap_or_default();
+    let text = format!("{error}{hint}");
+    NAMES.iter().fold(text, |text, (rust, c)| text.replace(rust, c))
 }
 
 /// Refuses a copy whose length differs from the memory's, before anything is read or written.
@@ -111,8 +126,8 @@ fn check_length(memory: &DeviceMemory, given: usize) -> Result<(), Failure> {
     if expected == given { Ok(()) } else { Err(Error::Length { expected, given }.into()) }
 }
 
-/// The message of the last failure on this thread; empty if there was none. Valid until the next failing call on
-/// this thread.
+/// The message of the last failure on this thread, with a hint on a second line where there is one; empty if there was
+/// none. Valid until the next failing call on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gridlet_last_error() -> *const c_char {
     boundary::last_error()

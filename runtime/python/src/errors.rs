@@ -92,12 +92,23 @@ pub(crate) fn run_error_in(error: Error, sources: Option<&SourceMap>) -> PyErr {
     Python::attach(|py| describe(py, &error, sources).unwrap_or_else(|error| error))
 }
 
+/// What Rust and Python call the functions that messages name.
+const NAMES: [(&str, &str); 4] = [
+    ("Device::set_pending_launch_limit", "Device.set_pending_launches"),
+    ("Device::set_launch_memory", "Device.set_launch_memory"),
+    ("Device::open", "Device"),
+    ("Stream::record", "Stream.record"),
+];
+
 fn describe(py: Python<'_>, error: &Error, sources: Option<&SourceMap>) -> PyResult<PyErr> {
     let mut text = error.to_string();
     let hint = error.hint().map(str::to_owned);
     if let Some(hint) = &hint {
         text.push_str("\n  = hint: ");
         text.push_str(hint);
+    }
+    for (rust, python) in NAMES {
+        text = text.replace(rust, python);
     }
     let any = |value: &str| value.into_pyobject(py).map(Bound::into_any);
     let raised = |name: &str| exception(py, name, &text, &[]);

@@ -276,6 +276,14 @@ def test_lost_launches_raise(program, device):
     device.synchronize()
 
 
+def test_messages_name_functions_of_python(program):
+    device = gridlet.Device("cpu", threads=1)
+    program.spin[1, 1](device.array(np.ones(1, np.uint32)))
+    device.synchronize()
+    with pytest.raises(gridlet.Error, match="hint: set limits right after `Device`, before"):
+        device.set_pending_launches(4)
+
+
 def test_time_outs_raise(program):
     device = gridlet.Device("cpu", threads=1)
     flag = device.zeros(1, np.uint32)

@@ -547,9 +547,9 @@ impl Session {
         let loops = ir::graph::has_loops(&program.module);
         let waits = ir::graph::orders_grids(&program.module);
         let few = launch::resident::may_lack_registers(loops, waits);
-        let is_busy = ir::graph::launches_in_levels(&program.module);
-        let may_lack = !is_busy && few.zip(&nests).any(|(few, nests)| few && *nests);
         let launches = ir::graph::launched(&program.module);
+        let may_lack = !ir::graph::launches_in_levels(&launches)
+            && few.zip(&nests).any(|(few, nests)| few && *nests);
         let kernels = program.module.kernels.iter().zip(launches).zip(&nests);
         let named: Vec<_> = kernels
             .filter(|(_, nests)| **nests)

@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
-use gridlet::artifact;
 use gridlet::compile::{
     Backend, BuildOptions, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
@@ -16,10 +15,10 @@ use gridlet::diagnostics::ids;
 use gridlet::disk;
 use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
-use gridlet::launch::{LaunchChoice, LaunchStrategy};
+use gridlet::ir::Module;
+use gridlet::launch::{self, LaunchChoice, LaunchStrategy};
 use gridlet::modules::Library;
 use gridlet::target::{self, Target};
-use gridlet_artifact::manifest::Manifest;
 
 use super::input::{self, FileKind};
 use crate::files;
@@ -305,8 +304,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             let program = input::checked(&options.file, &options.instances, reporter)?;
             sources = Arc::clone(&program.sources);
             if options.arch.iter().any(|target| matches!(target, Target::Cuda(_))) {
-                let manifest = artifact::describe(&program, options.code.launch);
-                note_strategy(&manifest, options.code.launch, reporter);
+                note_strategy(&program.module, options.code.launch, reporter);
             }
             // Errors found while linking concern the source too.
             each_output(&session, Input::Program(&program), options)
@@ -325,14 +323,13 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
 }
 
 /// Says why kernels are launched by the device runtime where that was not asked for: hardly anybody looks into the manifest.
-pub(crate) fn note_strategy(manifest: &Manifest, choice: LaunchChoice, reporter: &Reporter) {
-    let launches = manifest.kernels.iter().any(|kernel| !kernel.launches.is_empty());
-    if !launches || choice != LaunchChoice::Auto || manifest.launch_strategy != LaunchStrategy::Cdp
-    {
+pub(crate) fn note_strategy(module: &Module, choice: LaunchChoice, reporter: &Reporter) {
+    if choice != LaunchChoice::Auto || !launch::launches(module) {
         return;
     }
-    let reason = manifest.launch_reason.as_deref().unwrap_or_default();
-    reporter.note(ids::NOT_RESIDENT, &format!("launches are not resident, because {reason}"));
+    if let (LaunchStrategy::Cdp, reason) = choice.resolve(module) {
+        reporter.note(ids::NOT_RESIDENT, &format!("launches are not resident, because {reason}"));
+    }
 }
 
 /// Refuses options that have no effect on the outputs.

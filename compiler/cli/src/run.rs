@@ -185,7 +185,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Source(program) => {
             let target = target(&device)?;
             if matches!(target, Target::Cuda(_)) {
-                note_strategy(&manifest, options.code.launch(), reporter);
+                note_strategy(&program.module, options.code.launch(), reporter);
             }
             artifact::build_for(&session, &program, &[target], &cuda(target), &cpu)
                 .map_err(|error| shown(error, &program))?

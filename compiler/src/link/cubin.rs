@@ -165,13 +165,18 @@ pub fn kernel_resources(cubin: &Cubin) -> Result<Vec<KernelResources>> {
     Ok(all)
 }
 
-/// A kernel's machine code.
+/// The machine code of every kernel, by its name.
 ///
 /// # Errors
 /// `Invalid` if the file is not a cubin or is damaged.
 #[cfg(feature = "llvm")]
-pub(super) fn code_of<'a>(cubin: &'a Cubin, kernel: &str) -> Result<&'a [u8]> {
-    Reader::open(cubin)?.section(&format!(".text.{kernel}"))
+pub(super) fn kernel_codes(cubin: &Cubin) -> Result<BTreeMap<String, &[u8]>> {
+    let file = Reader::open(cubin)?;
+    let code = |kernel: Kernel| {
+        let code = file.section(&format!(".text.{}", kernel.name))?;
+        Ok((kernel.name, code))
+    };
+    file.kernels()?.into_iter().map(code).collect()
 }
 
 /// Whether a cubin defines a symbol of that name.

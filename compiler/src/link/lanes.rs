@@ -23,7 +23,7 @@ pub(crate) struct Assembled {
 
 /// Assembles PTX, and a second time with turns in the device runtime if the machine code can take the lanes of a warp apart before
 /// (`ptx/turns.rs`), and with calls in nested branches if it loses lanes there (`ptx/nesting.rs`). If it `optimizes`, once more for
-/// kernels that need a register less (`occupancy.rs`).
+/// kernels that other registers suit better (`occupancy.rs`).
 ///
 /// ptxas also saves barriers late in a few functions without deep nests, such as `partition` of the example quicksort for sm_75; that
 /// lanes are lost there was never seen.

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cubin::{KernelResources, code_of, kernel_resources};
+use super::cubin::{KernelResources, kernel_codes, kernel_resources};
 use super::registers::{OF_SM, UNIT, set_limit};
 use super::waits::{self, Waits};
 use super::{Cubin, LinkOutput};
@@ -90,8 +90,9 @@ struct Measured {
 
 /// All kernels, sorted by name.
 fn measure(cubin: &Cubin) -> Option<Vec<Measured>> {
+    let codes = kernel_codes(cubin).ok()?;
     let of = |resources: KernelResources| {
-        let waits = waits::count(code_of(cubin, &resources.kernel).ok()?);
+        let waits = waits::count(codes.get(&resources.kernel)?);
         Some(Measured { resources, waits })
     };
     kernel_resources(cubin).ok()?.into_iter().map(of).collect()

@@ -4,6 +4,7 @@
 //! API v4.0 Reference Manual" describes its interface; section 1.2 allows calls of all functions
 //! from several threads.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
@@ -209,7 +210,7 @@ impl<'a> Job<'a> {
             compile_once(self.library, module, self.libdevice.as_deref(), &self.arguments)
         };
         let mut compiled = once(self.module);
-        let mut module = self.module.clone();
+        let mut module = Cow::Borrowed(self.module);
         // Each kind once.
         let mut hidden: Vec<Refused> = Vec::new();
         while module.dialect == Dialect::Legacy
@@ -219,7 +220,7 @@ impl<'a> Job<'a> {
             && let Some(text) = halves::hide(text, refused)
         {
             hidden.push(refused);
-            module.bytes = text.into_bytes();
+            module.to_mut().bytes = text.into_bytes();
             compiled = once(&module);
         }
         let compiled = compiled.map_err(|error| with_line(error, &self.module.bytes));

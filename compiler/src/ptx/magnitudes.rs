@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::workarounds::{instruction, written};
+use super::workarounds::{instruction, writes};
 
 /// How often a function is read for bounds that follow from those of later lines.
 const MOST_ROUNDS: u32 = 4;
@@ -16,10 +16,7 @@ impl<'a> Magnitudes<'a> {
     /// A bound follows only from others that are known before, so a register that is computed from itself has none.
     pub(super) fn of(function: &'a str) -> Magnitudes<'a> {
         let lines: Vec<_> = function.lines().filter_map(parts).collect();
-        let mut writes: BTreeMap<&str, usize> = BTreeMap::new();
-        for register in function.lines().flat_map(written) {
-            *writes.entry(register).or_default() += 1;
-        }
+        let writes = writes(function.lines());
         let mut known = Magnitudes(BTreeMap::new());
         for _ in 0..MOST_ROUNDS {
             let before = known.0.len();

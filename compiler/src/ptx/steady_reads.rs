@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane_reads::first_instruction;
 use super::negations::operands;
-use super::workarounds::{functions, instruction, written};
+use super::workarounds::{functions, instruction, writes};
 
 /// The most lines of a function. In longer ones a register that is held throughout is dearer than the reads.
 const MOST_LINES: usize = 2000;
@@ -94,10 +94,7 @@ fn elements<'p>(
     in_loops: &[bool],
     is_steady: impl Fn(&str) -> bool,
 ) -> BTreeMap<Element<'p>, Vec<&'p str>> {
-    let mut writes: BTreeMap<&str, u32> = BTreeMap::new();
-    for register in lines.iter().flat_map(|line| written(line)) {
-        *writes.entry(register).or_default() += 1;
-    }
+    let writes = writes(lines.iter().copied());
     let is_once = |register: &str| writes.get(register) == Some(&1);
     // By register, what it holds: a steady read, and how far it is shifted.
     let mut reads: BTreeMap<&str, &str> = BTreeMap::new();

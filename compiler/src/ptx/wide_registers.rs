@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane_reads::first_instruction;
 use super::reductions::named;
-use super::workarounds::{functions, instruction, written};
+use super::workarounds::{functions, instruction, writes};
 
 const NARROW: &str = "%rs";
 
@@ -35,8 +35,6 @@ fn widened(function: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = function.split_inclusive('\n').collect();
     let Some(begin) = first_instruction(&lines) else { return function.into() };
     let mut kept: BTreeSet<&str> = BTreeSet::new();
-    // By register, how many instructions write it.
-    let mut ways: BTreeMap<&str, u32> = BTreeMap::new();
     // Registers of one instruction, which have one width.
     let mut groups: Vec<Vec<&str>> = vec![];
     for line in &lines[begin..] {
@@ -44,16 +42,15 @@ fn widened(function: &str) -> Cow<'_, str> {
         if those.is_empty() {
             continue;
         }
-        for register in written(line).into_iter().filter(|it| is_narrow(it)) {
-            *ways.entry(register).or_default() += 1;
-        }
         match Use::of(line) {
             None => kept.extend(those),
             Some(_) => groups.push(those),
         }
     }
     spread(&mut kept, &groups);
-    let several = ways.into_iter().filter(|(it, ways)| *ways > 1 && !kept.contains(it));
+    let ways = writes(lines[begin..].iter().copied());
+    let several =
+        ways.into_iter().filter(|(it, ways)| *ways > 1 && is_narrow(it) && !kept.contains(it));
     let mut wide: BTreeSet<&str> = several.map(|(it, _)| it).collect();
     spread(&mut wide, &groups);
     let names: BTreeMap<&str, String> =

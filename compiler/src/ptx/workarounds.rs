@@ -31,7 +31,7 @@
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     differences, division_traps, half_selects, lane_reads, magnitudes::Magnitudes, masks,
@@ -71,6 +71,15 @@ pub(super) fn written(line: &str) -> Vec<&str> {
         None => operands.split(',').next().unwrap_or_default(),
     };
     results.split([',', '|']).map(str::trim).collect()
+}
+
+/// By register, how many of the lines write it.
+pub(super) fn writes<'l>(lines: impl IntoIterator<Item = &'l str>) -> BTreeMap<&'l str, usize> {
+    let mut found = BTreeMap::new();
+    for register in lines.into_iter().flat_map(written) {
+        *found.entry(register).or_default() += 1;
+    }
+    found
 }
 
 /// Instructions in a scope of their own, in place of a line that has this indentation and end.

@@ -106,11 +106,10 @@ impl From<Error> for Failure {
 }
 
 /// What Rust and C call the functions that messages name.
-const NAMES: [(&str, &str); 4] = [
+const NAMES: [(&str, &str); 3] = [
     ("Device::set_pending_launch_limit", "gridlet_device_set_pending_launches"),
     ("Device::set_launch_memory", "gridlet_device_set_launch_memory"),
     ("Device::open", "gridlet_device_open"),
-    ("Stream::launch", "gridlet_launch"),
 ];
 
 /// An error's message and its hint, in C's words.

@@ -16,15 +16,6 @@ pub(super) enum Folded {
     Wrapped(ExprKind),
 }
 
-/// The smallest and the largest value of an integer type.
-pub(super) fn range(scalar: Scalar) -> (i128, i128) {
-    let bits = scalar.bits();
-    match scalar.is_signed() {
-        true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-        false => (0, (1 << bits) - 1),
-    }
-}
-
 /// The low bits of `value` as a `scalar` integer.
 pub(super) fn wrap(value: i128, scalar: Scalar) -> i128 {
     let unused = 128 - scalar.bits();
@@ -169,7 +160,7 @@ pub(super) fn cast(value: &ExprKind, to: Scalar) -> Folded {
         ExprKind::Int(value) if to.is_float() => ExprKind::Float(float::round_integer(*value, to)),
         ExprKind::Bool(value) if to.is_integer() => ExprKind::Int(i128::from(*value)),
         ExprKind::Float(value) if to.is_integer() => {
-            let (min, max) = range(to);
+            let (min, max) = to.range();
             ExprKind::Int((*value as i128).clamp(min, max))
         }
         ExprKind::Float(value) if to.is_float() => ExprKind::Float(float::round(*value, to)),

@@ -2,7 +2,6 @@
 
 use super::body::Body;
 use super::expressions::typed;
-use super::fold;
 use super::tree::{Expr, ExprKind};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -27,7 +26,7 @@ impl<'a> Body<'_, 'a> {
             (None, Some(hint)) if hint.is_float() && magnitude > 0x7fff_ffff => Scalar::U64,
             _ => Scalar::I32,
         };
-        let (min, max) = fold::range(scalar);
+        let (min, max) = scalar.range();
         let value = i128::try_from(magnitude).unwrap_or(i128::MAX);
         let value = if negative { -value } else { value };
         if !(min..=max).contains(&value) {
@@ -53,7 +52,7 @@ impl<'a> Body<'_, 'a> {
             self.cx.report(Diagnostic::error(ids::LITERAL_OUT_OF_RANGE, span, message));
             return;
         }
-        let (min, max) = fold::range(scalar);
+        let (min, max) = scalar.range();
         let name = scalar.name();
         let error = Diagnostic::error(
             ids::LITERAL_OUT_OF_RANGE,
@@ -62,7 +61,7 @@ impl<'a> Body<'_, 'a> {
         )
         .note(format!("`{name}` holds {min} to {max}"));
         let holds = |wider: &Scalar| {
-            let (min, max) = fold::range(*wider);
+            let (min, max) = wider.range();
             (min..=max).contains(&value)
         };
         let wider = [Scalar::U32, Scalar::I64, Scalar::U64].into_iter().find(holds);

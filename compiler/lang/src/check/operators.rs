@@ -395,7 +395,7 @@ fn cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
     };
     let candidates = [Scalar::I32, Scalar::U32, Scalar::I64, Scalar::U64];
     wanted.into_iter().chain(candidates).find_map(|scalar| {
-        let (min, max) = fold::range(scalar);
+        let (min, max) = scalar.range();
         (min..=max).contains(&value).then_some(Type::Scalar(scalar))
     })
 }

@@ -187,9 +187,8 @@ pub fn has_loops(module: &Module) -> Vec<bool> {
     of_kernels(module, |function| reach::on_cycles(&control_flow(function)).contains(&true))
 }
 
-/// Whether a kernel that is launched launches in turn.
-pub fn launches_in_levels(module: &Module) -> bool {
-    let launched = launched(module);
+/// Whether a kernel that is launched launches in turn; `launched`: see [`launched()`].
+pub fn launches_in_levels(launched: &[Vec<KernelId>]) -> bool {
     launched.iter().flatten().any(|kernel| !launched[kernel.index()].is_empty())
 }
 

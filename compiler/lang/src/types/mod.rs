@@ -71,6 +71,15 @@ impl Scalar {
         Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
+    /// The smallest and the largest value of an integer type.
+    pub(crate) fn range(self) -> (i128, i128) {
+        let bits = self.bits();
+        match self.is_signed() {
+            true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            false => (0, (1 << bits) - 1),
+        }
+    }
+
     /// Size in memory, in bytes. Scalars are aligned to their size.
     pub fn size(self) -> u64 {
         match self {

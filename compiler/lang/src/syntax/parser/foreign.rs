@@ -90,12 +90,10 @@ pub(super) fn own_type(word: &str) -> &str {
 /// A hint for `u32::MAX` and the like.
 pub(super) fn limit_of_type(ty: &str, name: &str) -> Option<String> {
     let scalar = Scalar::from_name(ty).filter(|scalar| scalar.is_integer())?;
-    let bits = scalar.bits();
-    let number = match (name, scalar.is_unsigned()) {
-        ("MAX", true) => format!("{}", u64::MAX >> (64 - bits)),
-        ("MAX", false) => format!("{}", i64::MAX >> (64 - bits)),
-        ("MIN", true) => "0".to_owned(),
-        ("MIN", false) => format!("{}", i64::MIN >> (64 - bits)),
+    let (least, most) = scalar.range();
+    let number = match name {
+        "MAX" => most,
+        "MIN" => least,
         _ => return None,
     };
     Some(format!("types have no constants: write `{number}`"))

@@ -60,6 +60,23 @@ kernel root(counts: *mut u32, early: *mut u32, nodes: u32) {
 }
 ";
 
+/// Some nodes launch more than a hundred grids of one thread that launch nothing, whose numbers are added up.
+const CROWDS: &str = "
+kernel leaf(ran: *mut u32, number: u32) { atomic_add(ran, number); }
+kernel after(ran: *mut u32, early: *mut u32, expected: u32) {
+    if atomic_load(ran, relaxed) != expected { atomic_add(early, 1); }
+}
+kernel node(counts: *mut u32, early: *mut u32, number: u32) {
+    let ran = counts + number;
+    let leaves = if number % 8 == 3 { 100 + number } else { number % 5 };
+    for i in 0..leaves { launch leaf<<<1, 1, stream = fire_and_forget>>>(ran, i + 1); }
+    launch after<<<1, 1, stream = tail>>>(ran, early, leaves * (leaves + 1) / 2);
+}
+kernel root(counts: *mut u32, early: *mut u32, nodes: u32) {
+    for i in 0..nodes { launch node<<<1, 1, stream = fire_and_forget>>>(counts, early, i); }
+}
+";
+
 /// Grids of one to three blocks of several warps, whose threads add up their numbers. A block has one, two or three dimensions.
 const PARTS: &str = "
 kernel leaf(ran: *mut u32) { atomic_add(ran, 1); }
@@ -109,6 +126,19 @@ fn grids_of_a_list_are_complete_when_all_that_they_launched_is() {
 #[test]
 fn packed_grids_launch_in_their_own_scope() {
     check(PACKS, |number| 2 * (2 + number % 9) + 1);
+}
+
+#[test]
+fn as_many_packed_grids_run_together_as_a_worker_has_lanes() {
+    let sum = |number| {
+        let leaves = if number % 8 == 3 { 100 + number } else { number % 5 };
+        leaves * (leaves + 1) / 2
+    };
+    check(CROWDS, sum);
+    // Without scopes.
+    let tail = CROWDS.find("    launch after").unwrap();
+    let end = tail + CROWDS[tail..].find('\n').unwrap();
+    check(&[&CROWDS[..tail], &CROWDS[end..]].concat(), sum);
 }
 
 /// Runs a program whose kernel `root` counts for each node how many threads have run, and how many nodes were early.

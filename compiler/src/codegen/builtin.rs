@@ -2,7 +2,7 @@
 //! instruction.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValue as _, BasicValueEnum, IntValue};
 
 use super::bug;
 use super::function::FunctionEmitter;
@@ -14,6 +14,9 @@ use gridlet_lang::types::Type;
 
 /// LLVM's number for `memory(inaccessiblemem: readwrite)` (llvm/Support/ModRef.h).
 const INACCESSIBLE_MEMORY: u64 = 0xc;
+
+/// The assembly that stops the grid.
+pub(crate) const TRAP: &str = "trap;";
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits a built-in operation with a result of type `ty`.
@@ -64,7 +67,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.reduce(op, *mask, *value, ty.as_scalar().ok_or_else(wrong)?)?
             }
             (Builtin::ActiveMask, []) => self.assembly("activemask.b32 $0;", 32, &[])?,
-            (Builtin::LaneId, []) => self.special_register("laneid")?,
+            (Builtin::LaneId, []) => self.lane_id()?,
             (Builtin::SmId, []) => self.special_register("smid")?,
             // As assembly, because LLVM 7 merges two reads of the intrinsic.
             (Builtin::Clock64, []) => self.assembly("mov.u64 $0, %clock64;", 64, &[])?,
@@ -161,7 +164,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let ty = self.cx.function_type(None, &[]);
         let assembly = self.cx.context.create_inline_asm(
             ty,
-            "trap;".into(),
+            TRAP.into(),
             String::new(),
             true,
             false,
@@ -182,6 +185,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let intrinsic = format!("llvm.nvvm.read.ptx.sreg.{name}");
         let function = self.cx.declare(&intrinsic, Some(self.cx.int_type(32).into()), &[])?;
         result(self.emit_call(function, &[], name)?)
+    }
+
+    /// The lane. LLVM knows by itself that it is less than 32, but libNVVM does not.
+    fn lane_id(&self) -> Result<BasicValueEnum<'ctx>> {
+        let lane = self.special_register("laneid")?;
+        if let Some(read) = lane.as_instruction_value() {
+            let word = self.cx.int_type(32);
+            let range = [0, 32].map(|bound| word.const_int(bound, false).into());
+            let kind = self.cx.context.get_kind_id("range");
+            read.set_metadata(self.cx.context.metadata_node(&range), kind)
+                .map_err(|error| bug(format!("range of the lane: {error}")))?;
+        }
+        Ok(lane)
     }
 
     /// Assembly that computes an integer of `bits` from 32-bit integers, and must not be moved.

@@ -16,7 +16,7 @@ use super::cpu::CpuTarget;
 use super::debug::Debug;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
-use gridlet_lang::ir::{self, read_only::read_only_loads};
+use gridlet_lang::ir::{self, graph::functions_with_loops, read_only::read_only_loads};
 use gridlet_lang::launch::resident::PointerSpaces;
 use gridlet_lang::launch::{self, DeviceFunction};
 use gridlet_lang::types::StructId;
@@ -43,6 +43,8 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     pub(super) debug: Option<Debug<'ctx>>,
     /// Computed on first use.
     spaces: OnceCell<PointerSpaces>,
+    /// By function, whether it has a loop, or one that it calls; computed on first use.
+    has_loops: OnceCell<Vec<bool>>,
     /// See [`read_only_loads`]; computed on first use.
     read_only_loads: OnceCell<Vec<Vec<bool>>>,
     /// The target.
@@ -84,6 +86,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             dynamic_shared: None,
             debug: None,
             spaces: OnceCell::new(),
+            has_loops: OnceCell::new(),
             read_only_loads: OnceCell::new(),
             target: Target::Nvptx(options),
         })
@@ -131,6 +134,12 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
 
     fn spaces(&self) -> &PointerSpaces {
         self.spaces.get_or_init(|| PointerSpaces::of(self.ir))
+    }
+
+    /// Whether a function has a loop, or one that it calls.
+    pub(super) fn has_loops(&self, function: ir::FunctionId) -> bool {
+        let all = self.has_loops.get_or_init(|| functions_with_loops(self.ir));
+        all.get(function.index()).is_some_and(|has_loops| *has_loops)
     }
 
     /// Whether a load on a GPU reads a `static` variable that nothing writes meanwhile.

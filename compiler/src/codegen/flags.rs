@@ -9,11 +9,15 @@
 
 use gridlet_lang::ir::{Operand, Slot, loops};
 use gridlet_lang::types::Type;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{BasicValueEnum, PointerValue};
 
 use super::context::Target;
 use super::function::FunctionEmitter;
 use crate::error::Result;
+
+/// The assembly of a meeting point.
+pub(crate) const MEETING: &str = "";
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// By slot, whether it is an `i1`: a `bool` that is only loaded and stored.
@@ -33,6 +37,35 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             slot.ty == Type::BOOL && !is_shared && !ends
         };
         slots.map(is_flag).collect()
+    }
+
+    /// By block, whether it begins with a [meeting point](Self::meet).
+    pub(super) fn meetings(&self) -> Vec<bool> {
+        match self.cx.cpu() {
+            Some(_) => vec![],
+            None => loops::flagged_exits(self.function, &|id| self.cx.has_loops(id)),
+        }
+    }
+
+    /// Marks where lanes meet that left a loop in several ways. LLVM would go on from each way by itself, where one of them decides a later
+    /// branch: lanes that left in different rounds would then store what follows one after another, and a warp's additions to a counter would
+    /// not become one. A round of colouring a graph took 3.2 times as long so, as nvcc's does. LLVM copies no block with a convergent call.
+    ///
+    /// Not behind loops with loops inside: ptxas then no longer joins lanes between these, and a test of primes took 1.6 times as long.
+    /// Not in loops: the numbers of light in an atmosphere took 1.07 times as long.
+    pub(super) fn meet(&self) -> Result<()> {
+        let ty = self.cx.function_type(None, &[]);
+        let context = self.cx.context;
+        let assembly =
+            context.create_inline_asm(ty, MEETING.into(), String::new(), true, false, None, false);
+        let call = self.build().build_indirect_call(ty, assembly, &[], "")?;
+        // `memory(none)`. It may end by an exception, as far as LLVM knows, so it is not removed for lack of an effect.
+        for (name, value) in [("convergent", 0), ("memory", 0)] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            let attribute = context.create_enum_attribute(kind, value);
+            call.add_attribute(AttributeLoc::Function, attribute);
+        }
+        Ok(())
     }
 
     /// The slot that an operand names, if it is an `i1`.

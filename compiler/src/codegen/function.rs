@@ -215,9 +215,14 @@ pub(super) fn define<'ctx>(
     emitter.plan_return();
     emitter.in_prologue.set(false);
     let polls = emitter.polls(id);
+    let meetings = emitter.meetings();
     emitter.plan_joined();
     for id in order {
         if !emitter.is_joined(id) {
+            if meetings.get(id.index()) == Some(&true) {
+                emitter.build().position_at_end(emitter.block(id)?);
+                emitter.meet()?;
+            }
             emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
         }
     }

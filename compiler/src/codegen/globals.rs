@@ -9,11 +9,18 @@ use super::bug;
 use super::context::ModuleContext;
 use super::{cpu, geometry};
 use crate::error::{Error, Result};
+use gridlet_lang::ir::tables::read_together;
 use gridlet_lang::ir::{Global, Init, Space, symbol};
 
-/// Device memory (NVVM IR Specification, "Address Spaces"). Constants live here too, as nvcc's
-/// strings do: the constant bank (4) holds only 64 KiB per module.
+/// Device memory (NVVM IR Specification, "Address Spaces"). Most constants live here too, as nvcc's strings do.
 pub(super) const GLOBAL: u16 = 1;
+
+/// Constant memory, for tables that the lanes of a warp read [together](read_together).
+const CONSTANT: u16 = 4;
+
+/// The most bytes of a module's tables in constant memory. There are 64 KiB (PTX ISA, "Constant State Space"), which linked
+/// modules share, and SMs keep a few at hand.
+const MOST_CONSTANT: u64 = 16 << 10;
 
 /// Shared memory.
 const SHARED: u16 = 3;
@@ -36,13 +43,14 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     /// Adds the IR's globals, and the dynamic shared memory if any function uses it.
     pub(super) fn add_globals(&mut self) -> Result<()> {
         let mut used = Vec::new();
-        for global in &self.ir.globals {
+        let in_constant_memory = self.tables_for_constant_memory();
+        for (global, is_constant) in self.ir.globals.iter().zip(in_constant_memory) {
             let is_on_cpu = self.cpu().is_some();
             let address = if is_on_cpu && global.space == Space::Shared {
                 // An offset in the block's shared memory, whose base each function loads.
                 self.pointer_type().const_null()
             } else {
-                self.add_global(global)?
+                self.add_global(global, is_constant)?
             };
             self.globals.push(address);
             if global.exported {
@@ -64,7 +72,28 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(())
     }
 
-    fn add_global(&self, global: &Global) -> Result<PointerValue<'ctx>> {
+    /// By global, whether it goes to constant memory: the smallest tables first, as far as there is room.
+    fn tables_for_constant_memory(&self) -> Vec<bool> {
+        let mut chosen = vec![false; self.ir.globals.len()];
+        if self.cpu().is_some() || self.keeps_bodies() {
+            return chosen;
+        }
+        let together = read_together(self.ir);
+        let mut tables: Vec<(u64, usize)> = (0..chosen.len())
+            .filter(|at| together[*at])
+            .map(|at| (self.size(&self.ir.globals[at].ty), at))
+            .collect();
+        tables.sort_unstable();
+        let mut left = MOST_CONSTANT;
+        for (bytes, at) in tables {
+            let Some(rest) = left.checked_sub(bytes) else { break };
+            left = rest;
+            chosen[at] = true;
+        }
+        chosen
+    }
+
+    fn add_global(&self, global: &Global, is_constant: bool) -> Result<PointerValue<'ctx>> {
         let name = self.global_symbol(global);
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));
@@ -88,6 +117,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let space = match global.space {
             _ if self.cpu().is_some() => 0,
             Space::Shared => SHARED,
+            Space::Constant if is_constant => CONSTANT,
             Space::Device | Space::Constant => GLOBAL,
         };
         let own_name = if zone == 0 { name.clone() } else { guarded_name(&name) };

@@ -60,10 +60,12 @@ mod unroll;
 mod values;
 mod warp;
 
+pub(crate) use builtin::TRAP;
 pub(crate) use cpu::MAX_STATIC_BYTES as MAX_CPU_STATIC_BYTES;
 pub use cpu::{CpuModuleOptions, build_cpu_module};
 pub(crate) use debug::directives_only;
 pub(crate) use fast::fast_functions;
+pub(crate) use flags::MEETING;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::BasicValue;

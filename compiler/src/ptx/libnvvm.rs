@@ -11,8 +11,8 @@ use std::ptr;
 
 use super::guard::{self, Process, Stop};
 use super::{
-    Ptx, PtxOptions, byte_fields, dot_products, early_loads, narrow_differences, quotients,
-    steady_reads, wide_registers, workarounds,
+    Ptx, PtxOptions, byte_fields, dot_products, early_loads, loop_invariants, narrow_differences,
+    quotients, steady_reads, wide_registers, workarounds,
 };
 use crate::nvvm::NvvmModule;
 use crate::nvvm::halves::{self, Refused};
@@ -229,7 +229,8 @@ impl<'a> Job<'a> {
                 true => {
                     let ptx = early_loads::hoist(dot_products::unpack(byte_fields::direct(ptx)));
                     let ptx = wide_registers::widen(narrow_differences::widen(ptx));
-                    steady_reads::hoist(quotients::expand(workarounds::apply(ptx)))
+                    let ptx = steady_reads::hoist(quotients::expand(workarounds::apply(ptx)));
+                    loop_invariants::hoist(ptx)
                 }
                 false => workarounds::apply(ptx),
             };

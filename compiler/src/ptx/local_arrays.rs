@@ -110,6 +110,22 @@ pub(super) fn loops_to_unroll<'ctx>(
     Ok(wanted)
 }
 
+/// Whether a loop accesses elements of a local array at constant indices, and at no others.
+pub(super) fn has_elements_in_loops(function: FunctionValue<'_>) -> bool {
+    loops::find(function).iter().any(|of| {
+        let accesses = of.blocks.iter().flat_map(|block| block.get_instructions());
+        let mut elements = BTreeSet::new();
+        let mut others = BTreeSet::new();
+        for (array, indices) in accesses.filter_map(|access| address(access).and_then(array_of)) {
+            let is_element = indices.iter().all(|index| loops::constant(*index).is_some());
+            if !is_constant(array) {
+                if is_element { &mut elements } else { &mut others }.insert(array as usize);
+            }
+        }
+        !elements.is_subset(&others)
+    })
+}
+
 /// How many instructions a function has when its loops up to [`MAX_BEFORE`] are unrolled.
 fn size_unrolled(
     module: &Module<'_>,

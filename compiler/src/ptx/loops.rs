@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
-use inkwell::llvm_sys::core::{LLVMGetNSW, LLVMGetNUW};
+use inkwell::llvm_sys::core::{
+    LLVMGetCalledValue, LLVMGetInlineAsmAsmString, LLVMGetNSW, LLVMGetNUW, LLVMIsAInlineAsm,
+};
 use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
@@ -179,6 +181,23 @@ pub(super) fn callee(call: InstructionValue<'_>) -> Option<FunctionValue<'_>> {
 }
 
 /// The operands of a call that gives the smaller or the greater of a number and a constant, after its name.
+/// Whether an instruction is this assembly.
+pub(super) fn is_assembly(call: InstructionValue<'_>, expected: &str) -> bool {
+    if call.get_opcode() != InstructionOpcode::Call {
+        return false;
+    }
+    // SAFETY: the instruction is a call, and the text belongs to the assembly, which lives as long as the module.
+    unsafe {
+        let called = LLVMGetCalledValue(call.as_value_ref());
+        if LLVMIsAInlineAsm(called).is_null() {
+            return false;
+        }
+        let mut length = 0;
+        let text = LLVMGetInlineAsmAsmString(called, &mut length);
+        std::slice::from_raw_parts(text.cast::<u8>(), length) == expected.as_bytes()
+    }
+}
+
 fn smaller_or_greater(
     call: InstructionValue<'_>,
 ) -> Option<(&'static str, BasicValueEnum<'_>, i64)> {

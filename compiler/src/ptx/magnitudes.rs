@@ -80,6 +80,8 @@ impl<'a> Magnitudes<'a> {
             ("mad", "s32" | "s64") if !word.contains(".hi") => {
                 Some((bits(0)? + bits(1)?).max(bits(2)?) + 1)
             }
+            // What a lane gets is what another one has, or nothing that means anything.
+            ("shfl", "b32") => bits(0),
             ("min" | "max", "s32" | "s64") => Some(bits(0)?.max(bits(1)?)),
             ("selp", "b32" | "s32" | "u32" | "b64" | "s64" | "u64") => Some(bits(0)?.max(bits(1)?)),
             ("mov", "b32" | "s32" | "u32" | "b64" | "s64" | "u64") | ("neg", "s32" | "s64") => {

@@ -42,16 +42,23 @@ mod invariant_loads;
 mod lane_reads;
 #[cfg(feature = "llvm")]
 mod latches;
+#[cfg(feature = "llvm")]
+mod late_motion;
 pub mod libnvvm;
 #[cfg(feature = "llvm")]
 mod local_arrays;
+mod loop_invariants;
 #[cfg(feature = "llvm")]
 mod loops;
 mod magnitudes;
 mod masks;
 #[cfg(feature = "llvm")]
+mod meeting_points;
+#[cfg(feature = "llvm")]
 mod minimum;
 mod narrow_differences;
+#[cfg(feature = "llvm")]
+mod narrow_quotients;
 mod negations;
 #[cfg(feature = "llvm")]
 pub(crate) mod nesting;

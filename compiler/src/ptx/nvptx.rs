@@ -23,9 +23,10 @@ use super::libnvvm::PtxOutput;
 use super::{
     Ptx, PtxOptions, absolute, barriers, bit_fields, byte_products, contraction, counters,
     disjoint, early_copies, early_loads, fall_through, fast_math, geometry, half_tests,
-    invariant_loads, latches, local_arrays, minimum, narrow_differences, quotients, reflect,
-    remainders, selections, sinking, stack, strength, subprogram_types, switches, trailing_zeros,
-    unrolling, vector_loads, wide_absolutes, wide_registers, workarounds,
+    invariant_loads, latches, late_motion, local_arrays, meeting_points, minimum,
+    narrow_differences, narrow_quotients, quotients, reflect, remainders, selections, sinking,
+    stack, strength, subprogram_types, switches, trailing_zeros, unrolling, vector_loads,
+    wide_absolutes, wide_registers, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -167,6 +168,7 @@ fn of_bitcode(
     }
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
     if options.opt_level == 0 {
+        meeting_points::remove(&copy);
         trailing_zeros::expand(&copy)?;
         run(&copy, &machine, "globaldce,default<O0>")?;
     } else {
@@ -229,11 +231,13 @@ fn optimise<'ctx>(
         run("function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)")?;
         unrolling::forget(&module, context)?;
     }
+    late_motion::hoist(&module, machine, context, !loops.is_empty())?;
     byte_products::join(&module, machine)?;
     // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
     // divisions are in one block.
     sinking::sink(&module, machine)?;
     run("function(simplifycfg)")?;
+    meeting_points::remove(&module);
     switches::select(&module)?;
     // LLVM merges neighbouring accesses of memory only if the address shows their alignment, which it does for a variable in
     // shared memory, but not for a generic pointer to it, and for a local variable, but not for a pointer to local memory. The inference
@@ -245,6 +249,7 @@ fn optimise<'ctx>(
     run("always-inline")?;
     strength::reduce(&module, machine)?;
     remainders::restore(&module)?;
+    narrow_quotients::widen(&module)?;
     disjoint::add(&module)?;
     wide_absolutes::widen(&module)?;
     geometry::order(&module);

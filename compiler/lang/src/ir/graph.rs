@@ -184,7 +184,16 @@ pub(crate) fn control_flow(function: &Function) -> Vec<Vec<usize>> {
 
 /// By kernel, whether it, or a function that it may call, has a loop.
 pub fn has_loops(module: &Module) -> Vec<bool> {
-    of_kernels(module, |function| reach::on_cycles(&control_flow(function)).contains(&true))
+    of_kernels(module, has_loop)
+}
+
+/// By function, whether it, or one that it may call, has a loop.
+pub fn functions_with_loops(module: &Module) -> Vec<bool> {
+    CallGraph::of(module).may_reach(|id| has_loop(module.function(id)))
+}
+
+fn has_loop(function: &Function) -> bool {
+    reach::on_cycles(&control_flow(function)).contains(&true)
 }
 
 /// Whether a kernel that is launched launches in turn; `launched`: see [`launched()`].

@@ -56,6 +56,7 @@ pub mod print;
 pub(crate) mod reach;
 pub mod read_only;
 pub mod symbol;
+pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod uniform;

@@ -8,6 +8,7 @@ use super::instructions::fast_math;
 use super::llvm::{Kind, Place, Shape, Value};
 use super::names::escape;
 use super::refusal::{Written, refuse};
+use crate::codegen::TRAP;
 use crate::nvvm::is_renamed;
 
 impl<'m> Body<'_, 'm, '_> {
@@ -182,7 +183,12 @@ impl<'m> Body<'_, 'm, '_> {
         }
         let constraints = parts.join(",");
         let result = self.ty(value.ty())?;
-        let words = self.call_words(value)? + &self.memory_words(value)?;
+        let mut words = self.call_words(value)? + &self.memory_words(value)?;
+        if text == TRAP {
+            // It has no arguments. LLVM 7 takes a call that only accesses memory of its arguments for one that returns, so that loads behind it
+            // can come before a loop. It keeps the call, which writes memory, and code behind it cannot make it disappear.
+            words = words.replace("inaccessiblememonly", "argmemonly");
+        }
         let (text, constraints) = (escape(text.as_bytes()), escape(constraints.as_bytes()));
         self.define(
             value,

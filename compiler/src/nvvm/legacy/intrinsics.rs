@@ -144,9 +144,10 @@ impl<'m> Body<'_, 'm, '_> {
         let call = self.declared_call(name, &result, &arguments);
         let flags = fast_math(value);
         let words = self.call_words(value)?;
+        let range = self.metadata(value, "range")?;
         let text = call
             .strip_prefix("call")
-            .map(|rest| format!("call{flags}{rest}{words}"))
+            .map(|rest| format!("call{flags}{rest}{words}{range}"))
             .unwrap_or(call);
         self.define(value, &text);
         Ok(())

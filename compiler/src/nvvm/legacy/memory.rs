@@ -45,6 +45,14 @@ impl<'m> Body<'_, 'm, '_> {
         self.erase(value)
     }
 
+    /// The metadata of a kind that an instruction has, as it follows the instruction.
+    pub(super) fn metadata(&mut self, value: Value<'m>, kind: &str) -> Written<String> {
+        Ok(match value.metadata(self.writer.module.metadata_kind(kind)) {
+            Some(node) => format!(", !{kind} !{}", self.writer.node(node)?),
+            None => String::new(),
+        })
+    }
+
     pub(super) fn load(&mut self, value: Value<'m>) -> Written<()> {
         let ty = self.ty(value.ty())?;
         let from = self.pointer(value.operand(0), &ty)?;
@@ -53,9 +61,7 @@ impl<'m> Body<'_, 'm, '_> {
         let volatile = if value.is_volatile() || atomic { " volatile" } else { "" };
         let mut text = format!("load{volatile} {ty}, {from}{}", alignment(value));
         for kind in LOAD_METADATA {
-            if let Some(node) = value.metadata(self.writer.module.metadata_kind(kind)) {
-                text.push_str(&format!(", !{kind} !{}", self.writer.node(node)?));
-            }
+            text.push_str(&self.metadata(value, kind)?);
         }
         if !atomic {
             self.define(value, &text);

@@ -9,6 +9,7 @@ mod function;
 mod launch;
 mod nonzero;
 mod place;
+mod rounds;
 mod statement;
 mod static_value;
 

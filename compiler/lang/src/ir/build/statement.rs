@@ -2,6 +2,7 @@
 
 use super::arithmetic::wrap;
 use super::function::{FunctionBuilder, Loop, Storage};
+use super::rounds;
 use crate::check::tree::{BinaryOp, Block, Expr, ExprKind, LocalId, Statement, StatementKind};
 use crate::error::Result;
 use crate::ir::{BlockId, Const, InstKind, Operand, Terminator, Unroll};
@@ -25,7 +26,8 @@ impl FunctionBuilder<'_, '_> {
                 self.body.place(head);
                 self.condition(condition, inside, end)?;
                 // Between pointers whose distance is from memory: as a `for` with a step, see there.
-                let is_short = self.body.compares_pointers_from_memory(head);
+                let is_short = self.body.compares_pointers_from_memory(head)
+                    || rounds::has_few(condition, body);
                 self.body.unroll(head, unroll.or(is_short.then_some(Unroll::Known)));
                 self.body.place(inside);
                 self.loop_body(body, head, end)?;

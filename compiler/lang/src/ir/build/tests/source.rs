@@ -39,8 +39,16 @@ fn a_divisor_is_tested_once_on_a_way() {
 }
 
 #[test]
-fn loops_between_ends_from_memory_are_left_to_ptxas() {
+fn loops_of_few_rounds_and_between_ends_from_memory_are_left_to_ptxas() {
     let cases = [
+        (
+            "let mut r = Reader { have: n }; while r.have <= 32 { p[r.have] = 0; r.have += 32; }",
+            true,
+        ),
+        ("let mut i = n; while i < 64 { p[i] = 0; i += 16; }", true),
+        ("let mut i = n; while i < 65 { p[i] = 0; i += 16; }", false),
+        ("let mut i = n as i32; while i <= 32 { p[0] = 0; i += 32; }", false),
+        ("let mut i = n; let mut j = n; while i <= 32 { p[i] = 0; i += 1; j += 32; }", false),
         ("let mut q = p + p[0]; let end = p + p[1]; while q < end { *q = 0; q = q + 1; }", true),
         ("for i in (p[0]..p[1]).step(2) { p[i] = 0; }", true),
         ("let mut q = p; let end = p + p[1]; while q < end { *q = 0; q = q + 1; }", false),
@@ -49,7 +57,9 @@ fn loops_between_ends_from_memory_are_left_to_ptxas() {
         ("for i in p[0]..p[1] { p[i] = 0; }", false),
     ];
     for (body, expected) in cases {
-        let module = module(&format!("kernel k(p: *mut u32, n: u32) {{ {body} }}"));
+        let module = module(&format!(
+            "struct Reader {{ have: u32 }} kernel k(p: *mut u32, n: u32) {{ {body} }}"
+        ));
         let function = module.function(module.kernels[0].body);
         let is_left = function.blocks.iter().any(|block| block.unroll == Some(Unroll::Known));
         assert_eq!(is_left, expected, "{body}");

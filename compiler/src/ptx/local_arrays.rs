@@ -3,6 +3,9 @@
 //! An array can be in registers only if all its indices are constants. Where a loop with a known number of iterations counts
 //! through an array, unrolling it fully makes them so. LLVM unrolls up to 300 instructions fully, libNVVM such loops up to some
 //! thousands. LLVM then also knows how often the loops inside run that start from the counter of such a loop.
+//!
+//! A loop that ends earlier, at a length, runs no more often than the array has elements. LLVM's back end unrolls such loops, too, if LLVM finds
+//! that out: each copy keeps its exit. libNVVM does so by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +46,9 @@ const MAX_IN_MEMORY: u64 = 2000;
 
 /// Maximum number of iterations of a loop through such arrays, as many as LLVM tries out before it unrolls.
 const MAX_ITERATIONS_IN_MEMORY: u64 = 10;
+
+/// The most elements of an array of which the number bounds the rounds of a loop; for [`set_options`](super::nvptx) of LLVM, too.
+const MOST_BOUND: u64 = 20;
 
 /// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and
 /// tables depend on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
@@ -109,6 +115,27 @@ pub(super) fn loops_to_unroll<'ctx>(
     }
     Ok(wanted)
 }
+
+/// Asks for innermost loops to be unrolled as often as they run at most: those that count through a local array with few elements, and of
+/// which nothing else says how often they run. Unrolled, none has more instructions than [`MAX_IN_MEMORY`]. Whether there are any. When
+/// they are unrolled, loops around them are innermost.
+pub(super) fn unroll_bounded(module: &Module<'_>) -> Result<bool> {
+    let mut any = false;
+    for of in module.get_functions().flat_map(loops::find) {
+        let size: u64 =
+            of.blocks.iter().flat_map(|block| block.get_instructions()).map(weight).sum();
+        let is_chosen = of.is_innermost
+            && of.iterations().is_none()
+            && bound(&of).is_some_and(|times| size * times <= MAX_IN_MEMORY);
+        if is_chosen {
+            any |= unrolling::ask_bounded(&of, module.get_context())?;
+        }
+    }
+    Ok(any)
+}
+
+/// How many levels of loops are unrolled so.
+pub(super) const MOST_LEVELS: usize = 3;
 
 /// Whether a loop accesses elements of a local array at constant indices, and at no others.
 pub(super) fn has_elements_in_loops(function: FunctionValue<'_>) -> bool {
@@ -297,6 +324,19 @@ fn array_by_counter(this: &Loop<'_>, access: InstructionValue<'_>) -> Option<Arr
     let (array, indices) = of.filter(|(array, _)| !is_constant(*array))?;
     indices.iter().find(|index| depends_on(this, **index, MOST_STEPS))?;
     Some(array)
+}
+
+/// How often a loop runs at most, as it counts through a short local array.
+fn bound(this: &Loop<'_>) -> Option<u64> {
+    let accesses = this.blocks.iter().flat_map(|block| block.get_instructions());
+    let lengths = accesses.filter_map(|access| {
+        let array = array_by_counter(this, access)?;
+        // SAFETY: an array of a function that is no constant is an `alloca`.
+        let ty = unsafe { AnyTypeEnum::new(LLVMGetAllocatedType(array)) };
+        let AnyTypeEnum::ArrayType(ty) = ty else { return None };
+        (!ty.get_element_type().is_array_type()).then(|| u64::from(ty.len()))
+    });
+    lengths.min().filter(|length| (1..=MOST_BOUND).contains(length))
 }
 
 /// The address of an access of memory.

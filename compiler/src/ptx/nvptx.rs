@@ -94,6 +94,8 @@ fn set_options() {
         c"--min-jump-table-entries=4294967295".as_ptr(),
         // With an exit in the middle, `unrolling` would not know a loop's number of iterations.
         c"--unroll-allow-partial=0".as_ptr(),
+        // As `local_arrays` allows.
+        c"--unroll-max-upperbound=20".as_ptr(),
         // There are no instructions for vectors of small integers, so the back end takes them apart.
         c"--vectorize-loops=0".as_ptr(),
     ];
@@ -102,8 +104,7 @@ fn set_options() {
 }
 
 /// Unrolls fully the loops that run at most eight times, whatever their number of iterations.
-const UNROLL_SHORT: &str =
-    "function(loop-unroll<O3;upperbound;no-peeling;no-profile-peeling;no-partial;no-runtime>)";
+const UNROLL_SHORT: &str = "function(loop-unroll<O3;upperbound;full-unroll-max=8;no-peeling;no-profile-peeling;no-partial;no-runtime>)";
 
 /// The module as bitcode, and the bytes of libdevice if it uses them.
 fn prepare(module: &Module<'_>, libdevice: Option<&Path>) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
@@ -208,8 +209,19 @@ fn optimise<'ctx>(
     if local_arrays::align(&module, &machine.get_target_data())? {
         let simple = module.clone();
         run(&simple, machine, local_arrays::SIMPLIFY)?;
-        if local_arrays::unroll(&simple, machine)? {
+        let mut unrolls = local_arrays::unroll(&simple, machine)?;
+        if unrolls {
             run(&simple, machine, local_arrays::UNROLL)?;
+        }
+        for _ in 0..local_arrays::MOST_LEVELS {
+            if !local_arrays::unroll_bounded(&simple)? {
+                break;
+            }
+            run(&simple, machine, local_arrays::UNROLL)?;
+            unrolling::forget_bounded(&simple, context)?;
+            unrolls = true;
+        }
+        if unrolls {
             module = simple;
         }
     }

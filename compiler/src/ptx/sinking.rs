@@ -1,8 +1,7 @@
 //! Moves computations to where their results are needed.
 //!
 //! LLVM's `sink` moves what only one branch uses into that branch. It also moves a computation behind branches that all lead to its new
-//! place. That saves nothing, and there ptxas cannot compute it beside what was near it before. Behind a loop, it also has the loop hold
-//! all operands in registers, where it held one result.
+//! place. That saves nothing, and there ptxas cannot compute it beside what was near it before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +11,7 @@ use inkwell::targets::TargetMachine;
 use inkwell::types::{AnyType as _, AnyTypeEnum};
 use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
 
-use super::loops::{self, Loop, address, key, successors, values};
+use super::loops::{self, address, key, successors, values};
 use super::nvptx::run;
 use crate::error::{Error, Result};
 
@@ -44,24 +43,18 @@ fn set_volatile(load: InstructionValue<'_>, volatile: bool) -> Result<()> {
         .map_err(|error| Error::internal("ptx", format!("volatile: {error}")))
 }
 
-/// Moves computations back to their blocks, from places that every way from there reaches: those of floats, and from behind a loop those
-/// with several operands. `places` has them in the order of the program.
+/// Moves computations of floats back to their blocks, from places that every way from there reaches. `places` has them in the order of
+/// the program.
 fn take_back<'ctx>(module: &Module<'ctx>, places: &[(InstructionValue<'ctx>, BasicBlock<'ctx>)]) {
-    let loops: Vec<Loop<'ctx>> = module.get_functions().flat_map(loops::find).collect();
     let mut known = BTreeMap::new();
     let mut moved: BTreeMap<usize, bool> = BTreeMap::new();
     let floats = of_floats(places.iter().map(|(instruction, _)| *instruction));
     for (instruction, before) in places {
         let Some(now) = instruction.get_parent().filter(|now| now != before) else { continue };
-        let [is_always, is_behind_loop] = *known
+        let is_always = *known
             .entry((address(*before), address(now)))
-            .or_insert_with(|| match blocks_between(*before, now) {
-                Some(between) => [true, has_loop(&loops, *before, &between)],
-                None => [false; 2],
-            });
-        let returns = floats.contains(&key(instruction))
-            || is_behind_loop && has_several_operands(*instruction);
-        moved.insert(key(instruction), is_always && returns);
+            .or_insert_with(|| always_reaches(*before, now));
+        moved.insert(key(instruction), is_always && floats.contains(&key(instruction)));
     }
     // What stays in its new place cannot be an operand in the former one.
     let is_kept = |operand: &BasicValueEnum<'ctx>, moved: &BTreeMap<usize, bool>| {
@@ -109,31 +102,17 @@ fn of_floats<'ctx>(instructions: impl Iterator<Item = InstructionValue<'ctx>>) -
 /// The most blocks between an instruction and where it sinks that are looked at.
 const MOST_BLOCKS: usize = 200;
 
-/// The blocks on all ways from one block to another, if every way leads there before it ends or comes back.
-fn blocks_between(from: BasicBlock<'_>, to: BasicBlock<'_>) -> Option<BTreeSet<usize>> {
+/// Whether every way from one block leads to another, before it ends or comes back.
+fn always_reaches(from: BasicBlock<'_>, to: BasicBlock<'_>) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(block) = open.pop() {
         let next = successors(block);
         if next.is_empty() || next.contains(&from) || seen.len() > MOST_BLOCKS {
-            return None;
+            return false;
         }
         open.extend(next.into_iter().filter(|next| *next != to && seen.insert(address(*next))));
     }
-    Some(seen)
-}
-
-/// Whether a loop that does not contain `outside` is among some blocks.
-fn has_loop<'ctx>(
-    loops: &[Loop<'ctx>],
-    outside: BasicBlock<'ctx>,
-    blocks: &BTreeSet<usize>,
-) -> bool {
-    loops.iter().any(|of| blocks.contains(&address(of.head)) && !of.blocks.contains(&outside))
-}
-
-fn has_several_operands(instruction: InstructionValue<'_>) -> bool {
-    let variables = values(instruction).filter(|operand| loops::constant(*operand).is_none());
-    variables.map(|operand| key(&operand)).collect::<BTreeSet<_>>().len() > 1
+    true
 }
 
 #[cfg(test)]

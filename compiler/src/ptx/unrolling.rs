@@ -136,6 +136,33 @@ pub(super) fn ask_full<'ctx>(of: &Loop<'ctx>, context: ContextRef<'ctx>) -> Resu
     Ok(true)
 }
 
+/// The operand of `llvm.loop` that marks loops that LLVM may unroll as often as they run at most.
+const IS_BOUNDED: &str = "gridlet.bounded";
+
+/// Asks for a loop to be unrolled as often as it runs at most, if LLVM finds out how often that is, unless the program has a hint or it was
+/// asked for more. Whether it was asked.
+pub(super) fn ask_bounded<'ctx>(of: &Loop<'ctx>, context: ContextRef<'ctx>) -> Result<bool> {
+    let kind = context.get_kind_id("llvm.loop");
+    let Some(latch) = of.latch.get_terminator().filter(|_| node_of(of, kind).is_none()) else {
+        return Ok(false);
+    };
+    let name = |text: &str| context.metadata_node(&[context.metadata_string(text).into()]);
+    let words = [name("llvm.loop.unroll.enable"), name(IS_BOUNDED)];
+    set(latch, loop_node(context, &words), kind)?;
+    Ok(true)
+}
+
+/// Takes back what was asked of loops that LLVM has not unrolled, for example because it found no bound.
+pub(super) fn forget_bounded<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
+    let kind = context.get_kind_id("llvm.loop");
+    for terminator in terminators(module) {
+        if terminator.get_metadata(kind).is_some_and(|node| has(node, IS_BOUNDED)) {
+            set(terminator, loop_node(context, &[]), kind)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether the program says how a loop is to be unrolled.
 pub(super) fn has_hint(of: &Loop<'_>, kind: u32) -> bool {
     node_of(of, kind).is_some_and(|node| has(node, HAS_HINT))

@@ -168,6 +168,8 @@ mod tests {
 \t@%p1 mov.u32 \t%r24, %r9;
 \tmov.u32 \t%r25, 0;
 \tld.global.v2.u32 \t{%r25, %r26}, [%rd1];
+\tshfl.sync.bfly.b32 \t%r27, %r2, 4, 31, -1;
+\tshfl.sync.bfly.b32 \t%r28, %r9, 4, 31, -1;
 ",
         );
         let bits = |register| known.bits(register);
@@ -190,6 +192,8 @@ mod tests {
         assert_eq!(bits("-129"), Some(8));
         // Two lines write it, and one of them what is known only later.
         assert_eq!(bits("%r21"), Some(8));
+        // From another lane.
+        assert_eq!(["%r27", "%r28"].map(bits), [Some(8), None]);
         // From itself, under a condition, and with another register.
         assert_eq!(["%r23", "%r24", "%r25"].map(bits), [None; 3]);
         for unknown in ["%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%r12", "%rs2"] {

@@ -8,10 +8,13 @@
 //! | `%n = trunc nuw i32 %x to i16` | |
 //! | `%r = urem i16 %n, 255` | `%w = urem i32 %x, 255` |
 //! | `%z = zext i16 %r to i32` | `%w` |
+//!
+//! Another number of 16 bits is widened first, if all results are.
 
 use inkwell::builder::BuilderError;
 use inkwell::llvm_sys::core::LLVMGetNUW;
 use inkwell::module::Module;
+use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
     AsValueRef as _, BasicValue as _, BasicValueEnum, InstructionOpcode, InstructionValue, IntValue,
 };
@@ -30,7 +33,7 @@ pub(super) fn widen(module: &Module<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The number that was shortened without a loss, and the constant that a division without signs divides it by.
+/// The number that a division without signs divides, as it was before it was shortened, and the constant by which.
 fn wide_operands(division: InstructionValue<'_>) -> Option<(IntValue<'_>, u64)> {
     use InstructionOpcode::{Trunc, UDiv, URem};
     if ![UDiv, URem].contains(&division.get_opcode()) {
@@ -39,12 +42,23 @@ fn wide_operands(division: InstructionValue<'_>) -> Option<(IntValue<'_>, u64)> 
     let [shortened, divisor] = [integer(division, 0)?, integer(division, 1)?];
     // Powers of two are shifts and masks.
     let divisor = divisor.get_zero_extended_constant().filter(|it| !it.is_power_of_two())?;
-    let trunc = shortened.as_instruction_value().filter(|it| it.get_opcode() == Trunc)?;
-    // SAFETY: the instruction is a `trunc`, which may have the flag.
-    let keeps_all = unsafe { LLVMGetNUW(trunc.as_value_ref()) } != 0;
-    let number = integer(trunc, 0).filter(|it| it.get_type().get_bit_width() >= 32)?;
     let is_narrow = [8, 16].contains(&shortened.get_type().get_bit_width());
-    (keeps_all && is_narrow && divisor != 0).then_some((number, divisor))
+    if !is_narrow || divisor == 0 {
+        return None;
+    }
+    // SAFETY: the instruction is a `trunc`, which may have the flag.
+    let keeps_all = |one: &InstructionValue<'_>| {
+        one.get_opcode() == Trunc && unsafe { LLVMGetNUW(one.as_value_ref()) } != 0
+    };
+    let whole = shortened.as_instruction_value().filter(keeps_all).and_then(|one| integer(one, 0));
+    if let Some(number) = whole.filter(|it| it.get_type().get_bit_width() >= 32) {
+        return Some((number, divisor));
+    }
+    let is_word = |one: &InstructionValue<'_>| {
+        one.get_opcode() == InstructionOpcode::ZExt
+            && matches!(one.get_type(), AnyTypeEnum::IntType(ty) if ty.get_bit_width() == 32)
+    };
+    users(division).iter().all(is_word).then_some((shortened, divisor))
 }
 
 fn integer(of: InstructionValue<'_>, operand: u32) -> Option<IntValue<'_>> {
@@ -64,10 +78,7 @@ fn widen_one<'ctx>(
     let (word, builder) = (context.i32_type(), context.create_builder());
     let narrow = division.get_type().into_int_type();
     builder.position_before(&division);
-    let dividend = match dividend.get_type() == word {
-        true => dividend,
-        false => builder.build_int_truncate(dividend, word, "")?,
-    };
+    let dividend = builder.build_int_cast_sign_flag(dividend, word, false, "")?;
     let divisor = word.const_int(divisor, false);
     let result = match division.get_opcode() {
         InstructionOpcode::UDiv => builder.build_int_unsigned_div(dividend, divisor, "")?,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod around_loops;
 mod barriers;
 mod check_sums;
 mod differential;

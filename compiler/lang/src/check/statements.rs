@@ -381,8 +381,32 @@ impl<'a> Body<'_, 'a> {
         let (body, _) = self.loop_body(item, label);
         self.end_scope(scope);
         let (start, end, step) = bounds?;
+        self.empty_range(&start, &end, step.as_ref());
         let (start, end, step) = (Box::new(start), Box::new(end), step.map(Box::new));
         Some(StatementKind::For { local, start, end, step, body: body?, unroll })
+    }
+
+    /// Warns of a loop that seems to count down.
+    fn empty_range(&mut self, start: &Expr, end: &Expr, step: Option<&Expr>) {
+        let constant = |expr: &Expr| match expr.kind {
+            ExprKind::Int(value) => Some(value),
+            _ => None,
+        };
+        let hint = "to count down from `n - 1`, write `for i in 0..n` and use `n - 1 - i`";
+        if let (Some(first), Some(behind)) = (constant(start), constant(end))
+            && first > behind
+        {
+            let message = format!("this loop never runs: {first} is greater than {behind}");
+            let span = Span { end: end.span.end, ..start.span };
+            let warning = Diagnostic::warning(ids::EMPTY_RANGE, span, message);
+            self.cx.warnings.push(warning.hint(hint));
+        } else if let Some(step) = step
+            && constant(step).is_some_and(|number| number <= 0)
+        {
+            let message = "a loop ends after one iteration if its step is not positive";
+            let warning = Diagnostic::warning(ids::EMPTY_RANGE, step.span, message);
+            self.cx.warnings.push(warning.hint(hint));
+        }
     }
 
     /// Start, end and step, all of the same integer type.

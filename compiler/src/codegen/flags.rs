@@ -7,7 +7,7 @@
 //! loop by itself, and lanes that differ once would never meet again. A parser of addresses took 2.3 times as long as nvcc's, and takes
 //! 0.82. LLVM's own back end does that with bytes, and not with bits (2.0 and 0.79).
 
-use gridlet_lang::ir::{Operand, Slot, loops};
+use gridlet_lang::ir::{Operand, Slot, loop_flags, loops};
 use gridlet_lang::types::Type;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{BasicValueEnum, PointerValue};
@@ -29,7 +29,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let slots = slots.zip(loops::shared_slots(self.function));
         let byte_flags = matches!(self.cx.target, Target::Nvptx(options) if options.byte_flags);
         let ends = match byte_flags {
-            true => loops::ending_flags(self.function),
+            true => loop_flags::ending_flags(self.function),
             false => vec![false; self.function.slots.len()],
         };
         let slots = slots.zip(ends);
@@ -43,7 +43,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     pub(super) fn meetings(&self) -> Vec<bool> {
         match self.cx.cpu() {
             Some(_) => vec![],
-            None => loops::flagged_exits(self.function, &|id| self.cx.has_loops(id)),
+            None => loop_flags::flagged_exits(self.function, &|id| self.cx.has_loops(id)),
         }
     }
 

@@ -46,8 +46,8 @@ fn wide_operands(division: InstructionValue<'_>) -> Option<(IntValue<'_>, u64)> 
     if !is_narrow || divisor == 0 {
         return None;
     }
-    // SAFETY: the instruction is a `trunc`, which may have the flag.
     let keeps_all = |one: &InstructionValue<'_>| {
+        // SAFETY: the instruction is a `trunc`, which may have the flag.
         one.get_opcode() == Trunc && unsafe { LLVMGetNUW(one.as_value_ref()) } != 0
     };
     let whole = shortened.as_instruction_value().filter(keeps_all).and_then(|one| integer(one, 0));

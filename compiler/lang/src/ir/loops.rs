@@ -5,17 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::{
-    BinaryOp, BlockId, Const, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator,
-    reach,
-};
+use super::{BlockId, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator, reach};
 use crate::builtins::{Access, Memory};
 
 /// A natural loop: the blocks that reach one of its back edges without passing through its head.
-struct Loop {
-    head: BlockId,
+pub(super) struct Loop {
+    pub(super) head: BlockId,
     /// Its blocks, in ascending order.
-    blocks: Vec<BlockId>,
+    pub(super) blocks: Vec<BlockId>,
 }
 
 /// The blocks of a function, each after all its dominators.
@@ -112,15 +109,15 @@ pub fn waiting_heads(function: &Function) -> Vec<bool> {
 }
 
 /// The reachable blocks of a function, each after all its dominators.
-struct Order<'f> {
+pub(super) struct Order<'f> {
     function: &'f Function,
-    blocks: Vec<BlockId>,
+    pub(super) blocks: Vec<BlockId>,
     /// By block, its position in the order.
     places: Vec<Option<usize>>,
 }
 
 impl<'f> Order<'f> {
-    fn of(function: &'f Function) -> Self {
+    pub(super) fn of(function: &'f Function) -> Self {
         let blocks = reverse_post_order(function);
         let mut places = vec![None; function.blocks.len()];
         blocks.iter().enumerate().for_each(|(place, id)| places[id.index()] = Some(place));
@@ -142,7 +139,7 @@ impl<'f> Order<'f> {
         of_head.filter(|(_, jumps)| !jumps.is_empty()).collect()
     }
 
-    fn loops(&self) -> Vec<Loop> {
+    pub(super) fn loops(&self) -> Vec<Loop> {
         let count = self.function.blocks.len();
         let mut predecessors = vec![Vec::new(); count];
         for (at, block) in self.function.blocks.iter().enumerate() {
@@ -167,7 +164,7 @@ impl<'f> Order<'f> {
     }
 
     /// The blocks of a loop that every iteration passes, in ascending order.
-    fn in_every_iteration(&self, this: &Loop) -> Vec<BlockId> {
+    pub(super) fn in_every_iteration(&self, this: &Loop) -> Vec<BlockId> {
         let mut inside: Vec<usize> =
             this.blocks.iter().filter_map(|id| self.places[id.index()]).collect();
         inside.sort_unstable();
@@ -303,11 +300,11 @@ impl Values {
 }
 
 impl Loop {
-    fn has(&self, block: BlockId) -> bool {
+    pub(super) fn has(&self, block: BlockId) -> bool {
         self.blocks.binary_search(&block).is_ok()
     }
 
-    fn instructions<'f>(
+    pub(super) fn instructions<'f>(
         &self,
         function: &'f Function,
     ) -> impl Iterator<Item = InstId> + use<'_, 'f> {
@@ -378,178 +375,6 @@ pub fn shared_slots(function: &Function) -> Vec<bool> {
     is_shared
 }
 
-/// A variable that a loop counts with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Counter {
-    /// Its value before the loop.
-    pub first: Operand,
-    /// What each iteration adds.
-    pub step: Operand,
-}
-
-/// By variable, how a loop counts with it: it is set before the loop, increased once in every iteration, and read nowhere else. So all
-/// threads that run an iteration together have the same number if `first` and `step` are the same.
-pub fn counters(function: &Function) -> Vec<Option<Counter>> {
-    let order = Order::of(function);
-    let loops = order.loops();
-    // By slot, the blocks that load from it, and the stores with their blocks.
-    let mut loads = vec![Vec::new(); function.slots.len()];
-    let mut stores = vec![Vec::new(); function.slots.len()];
-    for (at, block) in function.blocks.iter().enumerate() {
-        let id = BlockId(at as u32);
-        for inst in &block.instructions {
-            match &function.instructions[inst.index()].kind {
-                InstKind::Load(Operand::Slot(slot)) => loads[slot.index()].push(id),
-                InstKind::Store { pointer: Operand::Slot(slot), value } => {
-                    stores[slot.index()].push((id, value));
-                }
-                _ => {}
-            }
-        }
-    }
-    let is_shared = shared_slots(function);
-    let mut every = vec![None; loops.len()];
-    let mut counter = |slot: usize| {
-        let &[(one, a), (other, b)] = stores[slot].as_slice() else { return None };
-        let step_of = |value: &Operand| {
-            let Operand::Inst(id) = value else { return None };
-            let (old, step) = match &function.instructions[id.index()].kind {
-                InstKind::Advance(old, step) | InstKind::Binary(BinaryOp::Add, old, step) => {
-                    (old, step)
-                }
-                _ => return None,
-            };
-            let Operand::Inst(old) = old else { return None };
-            let loaded = &function.instructions[old.index()].kind;
-            let is_own = *loaded == InstKind::Load(Operand::Slot(SlotId(slot as u32)));
-            is_own.then(|| step.clone())
-        };
-        let (set, first, added, step) = match (step_of(a), step_of(b)) {
-            (None, Some(step)) => (one, a, other, step),
-            (Some(step), None) => (other, b, one, step),
-            _ => return None,
-        };
-        let loops = &loops;
-        let around = |block| (0..loops.len()).filter(move |at| loops[*at].has(block));
-        let innermost = around(added).min_by_key(|at| loops[*at].blocks.len())?;
-        let this = &loops[innermost];
-        let is_set_anew = around(this.head).all(|at| loops[at].has(set) != (at == innermost));
-        let every = every[innermost].get_or_insert_with(|| order.in_every_iteration(this));
-        let is_counter = !is_shared[slot]
-            && is_set_anew
-            && every.binary_search(&added).is_ok()
-            && loads[slot].iter().all(|block| this.has(*block));
-        is_counter.then(|| Counter { first: first.clone(), step })
-    };
-    (0..function.slots.len()).map(&mut counter).collect()
-}
-
-/// By variable, whether it ends a loop in which several blocks store the same constant to it, and which a branch on the variable leaves.
-pub fn ending_flags(function: &Function) -> Vec<bool> {
-    let mut ends = vec![false; function.slots.len()];
-    let inst = |operand: &Operand| match operand {
-        Operand::Inst(id) => Some(&function.instructions[id.index()].kind),
-        _ => None,
-    };
-    for this in Order::of(function).loops() {
-        let is_inside = |id: &BlockId| this.blocks.binary_search(id).is_ok();
-        // By variable and constant, the first block with such a store.
-        let mut stores: HashMap<(SlotId, bool), BlockId> = HashMap::new();
-        let mut often = vec![false; function.slots.len()];
-        let mut left_by = Vec::new();
-        for id in &this.blocks {
-            let block = &function.blocks[id.index()];
-            for inst in &block.instructions {
-                if let InstKind::Store {
-                    pointer: Operand::Slot(slot),
-                    value: Operand::Const(Const::Bool(value)),
-                } = &function.instructions[inst.index()].kind
-                {
-                    often[slot.index()] |= *stores.entry((*slot, *value)).or_insert(*id) != *id;
-                }
-            }
-            if let Terminator::Branch { condition, then, otherwise } = &block.terminator
-                && !(is_inside(then) && is_inside(otherwise))
-            {
-                let tested = match inst(condition) {
-                    Some(InstKind::Unary(_, operand)) => inst(operand),
-                    tested => tested,
-                };
-                if let Some(InstKind::Load(Operand::Slot(slot))) = tested {
-                    left_by.push(*slot);
-                }
-            }
-        }
-        for slot in left_by {
-            ends[slot.index()] |= often[slot.index()];
-        }
-    }
-    ends
-}
-
-/// By block, whether ways out of a loop meet there, several of them, of which one stores a constant to a variable that the block branches on.
-/// Only of loops without others inside or around them. `has_loops`: whether a function has any, or one that it calls.
-pub fn flagged_exits(function: &Function, has_loops: &dyn Fn(FunctionId) -> bool) -> Vec<bool> {
-    let mut found = vec![false; function.blocks.len()];
-    let inst = |operand: &Operand| match operand {
-        Operand::Inst(id) => Some(&function.instructions[id.index()].kind),
-        _ => None,
-    };
-    let loops = Order::of(function).loops();
-    for this in &loops {
-        let is_alone = loops
-            .iter()
-            .all(|other| other.head == this.head || !other.has(this.head) && !this.has(other.head));
-        let mut calls = this.instructions(function);
-        let calls_loop = calls.any(|id| {
-            let kind = &function.instructions[id.index()].kind;
-            matches!(kind, InstKind::Call { function, .. } if has_loops(*function))
-        });
-        if !is_alone || calls_loop {
-            continue;
-        }
-        // By block behind the loop, how many ways lead there, and what they store constants to.
-        let mut ways: HashMap<BlockId, (usize, Vec<SlotId>)> = HashMap::new();
-        for from in &this.blocks {
-            let targets = function.blocks[from.index()].terminator.successors();
-            for target in targets.filter(|to| !this.has(*to)) {
-                let (mut to, mut stored) = (target, Vec::new());
-                // A way has no more blocks than the function.
-                for _ in 0..function.blocks.len() {
-                    let block = &function.blocks[to.index()];
-                    let Terminator::Jump(next) = block.terminator else { break };
-                    for id in &block.instructions {
-                        if let InstKind::Store {
-                            pointer: Operand::Slot(slot),
-                            value: Operand::Const(_),
-                        } = &function.instructions[id.index()].kind
-                        {
-                            stored.push(*slot);
-                        }
-                    }
-                    to = next;
-                }
-                let way = ways.entry(to).or_default();
-                way.0 += 1;
-                way.1.extend(stored);
-            }
-        }
-        for (to, (count, stored)) in ways {
-            let Terminator::Branch { condition, .. } = &function.blocks[to.index()].terminator
-            else {
-                continue;
-            };
-            let tested = match inst(condition) {
-                Some(InstKind::Unary(_, operand)) => inst(operand),
-                tested => tested,
-            };
-            found[to.index()] |= count > 1
-                && matches!(tested, Some(InstKind::Load(Operand::Slot(slot))) if stored.contains(slot));
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -567,53 +392,5 @@ mod tests {
         let [outer, inner] = found[..] else { panic!("{found:?}") };
         assert!(outer.ends && outer.contains_endless && !outer.within_endless, "{outer:?}");
         assert!(!inner.ends && !inner.contains_endless && !inner.within_endless, "{inner:?}");
-    }
-
-    #[test]
-    fn flags_that_several_blocks_set_end_loops() {
-        let ends = |body: &str| {
-            let text = format!(
-                "kernel k(p: *mut u32, n: u32) {{
-                    let mut good = true;
-                    for i in 0..n {{ {body} }}
-                    if good {{ p[0] = 1; }}
-                }}"
-            );
-            let module = check(SourceMap::single("a.grid", text)).unwrap().module;
-            let function = module.function(module.kernels[0].body);
-            let bools = function.slots.iter().zip(ending_flags(function));
-            bools.filter(|(slot, _)| slot.name == "good").map(|(_, ends)| ends).collect::<Vec<_>>()
-        };
-        let both = "if p[i] == 1 { good = false; } else if p[i] == 2 { p[i] = 0; good = false; }";
-        assert_eq!(ends(&format!("{both} if !good {{ break; }}")), [true]);
-        assert_eq!(ends(both), [false]);
-        assert_eq!(ends("if p[i] == 1 { good = false; } if !good { break; }"), [false]);
-        let different = "if p[i] == 1 { good = false; } else if p[i] == 2 { good = true; }";
-        assert_eq!(ends(&format!("{different} if !good {{ break; }}")), [false]);
-    }
-
-    #[test]
-    fn ways_out_of_a_loop_meet_where_a_flag_of_one_of_them_is_tested() {
-        let count = |body: &str, after: &str| {
-            let text = format!(
-                "kernel k(p: *mut u32, n: u32) {{
-                    let mut out = false;
-                    for i in 0..n {{ {body} }}
-                    p[n] = n;
-                    {after}
-                }}"
-            );
-            let module = check(SourceMap::single("a.grid", text)).unwrap().module;
-            let function = module.function(module.kernels[0].body);
-            flagged_exits(function, &|_| false).into_iter().filter(|is| *is).count()
-        };
-        let leaves = "if p[i] == 7 { out = true; break; }";
-        assert_eq!(count(leaves, "if out { p[0] = 1; }"), 1);
-        assert_eq!(count(leaves, "if !out { p[0] = 1; }"), 1);
-        assert_eq!(count(leaves, "if p[0] == 1 { p[0] = 2; }"), 0);
-        assert_eq!(count("if p[i] == 7 { out = p[0] == 1; break; }", "if out { p[0] = 1; }"), 0);
-        assert_eq!(count("out = p[i] == 1;", "if out { p[0] = 1; }"), 0);
-        let nested = format!("for k in 0..i {{ p[k] = i; }} {leaves}");
-        assert_eq!(count(&nested, "if out { p[0] = 1; }"), 0);
     }
 }

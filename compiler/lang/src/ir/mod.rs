@@ -44,11 +44,13 @@
 pub mod assigned;
 pub mod build;
 pub mod conditions;
+pub mod counters;
 pub mod dominators;
 pub mod expand;
 pub mod graph;
 pub mod guards;
 pub(crate) mod held;
+pub mod loop_flags;
 pub mod loops;
 pub mod parse;
 pub(crate) mod pointed;

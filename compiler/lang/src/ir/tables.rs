@@ -3,9 +3,10 @@
 //! A GPU's constant memory serves such a read like a register, but reads of several elements one after another. So what matters is the
 //! element that lanes read *together*; they may have different numbers of iterations.
 
+use super::counters::{Counter, counters};
 use super::graph::CallGraph;
 use super::guards::THREAD_IDX;
-use super::loops::{Counter, counters, shared_slots};
+use super::loops::shared_slots;
 use super::{Function, FunctionId, GlobalId, InstKind, Module, Operand, Role, Space};
 use crate::builtins::Varies;
 use crate::types::Type;

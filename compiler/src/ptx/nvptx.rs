@@ -243,7 +243,7 @@ fn optimise<'ctx>(
         run("function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)")?;
         unrolling::forget(&module, context)?;
     }
-    late_motion::hoist(&module, machine, context, !loops.is_empty())?;
+    late_motion::hoist(&module, machine, !loops.is_empty())?;
     byte_products::join(&module, machine)?;
     // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
     // divisions are in one block.

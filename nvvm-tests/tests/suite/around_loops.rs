@@ -91,6 +91,32 @@ fn loads_move_before_a_loop_past_the_trap_for_a_divisor() {
     }
 }
 
+/// From a division before the loop, LLVM would conclude that its divisor is not zero.
+#[test]
+fn a_divisor_is_tested_where_its_division_does_not_change_in_a_loop() {
+    let source = "
+        #[noalias]
+        kernel index(n: u32, sides: *const u32, x: *const u32, y: *const u32, to: *mut u32) {
+            let mut sum: u32 = 0;
+            #[unroll(1)]
+            for k in 0..n { sum += y[x[k] % sides[k]] + x[y[0] / sides[0]]; }
+            to[thread_idx.x] = sum;
+        }
+        #[noalias]
+        kernel invariant(n: u32, side: u32, x: *const u32, y: *const u32, to: *mut u32) {
+            let mut sum: u32 = 0;
+            #[unroll(1)]
+            for k in 0..n { sum += x[k] + y[n / side]; }
+            to[thread_idx.x] = sum;
+        }";
+    let test = "a_divisor_is_tested_where_its_division_does_not_change_in_a_loop";
+    let Some(both) = kernels(test, source) else { return };
+    for (backend, kernels) in both {
+        let traps = ["index", "invariant"].map(|name| count(&kernels[name], "trap;"));
+        assert_eq!(traps, [2, 1], "{backend:?}\n{}\n{}", kernels["index"], kernels["invariant"]);
+    }
+}
+
 /// The first element is written at an index that only the run shows, so that the array stays in memory.
 #[test]
 fn elements_of_a_local_array_are_in_registers_while_a_loop_runs() {

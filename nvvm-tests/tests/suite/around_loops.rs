@@ -1,6 +1,9 @@
 //! What of a loop is computed before it, and where lanes meet that leave it.
 
-use super::plain_kernels::{count, kernels};
+use gridlet::compile::BuildOptions;
+use gridlet::launch::LaunchStrategy;
+
+use super::plain_kernels::{count, kernels, kernels_with};
 
 /// The lines of the only loop, or of the outermost one, from its head to its last jump back.
 fn loop_of(ptx: &str) -> (usize, usize) {
@@ -211,6 +214,30 @@ fn tables_that_a_warp_reads_at_one_index_are_in_constant_memory() {
         let ptx = &kernels["filter"];
         let loads = [count(ptx, "ld.const."), count(ptx, "ld.global.nc.")];
         assert!(loads[0] > 0 && loads[1] == 1, "{backend:?}: {loads:?}\n{ptx}");
+    }
+}
+
+/// The resident kernel knows of the pointers that its kernels get that they point to global memory. That is not so of this table.
+#[test]
+fn kernels_that_run_resident_read_tables_in_constant_memory() {
+    let source = "
+        const TAPS: [u32; 12] = [31, 41, 59, 26, 53, 58, 97, 93, 238, 462, 643, 383];
+        const WAVE: [u32; 12] = [31, 41, 59, 26, 53, 58, 97, 93, 238, 462, 643, 383];
+        kernel child(n: u32, to: *mut u32) {
+            #[unroll(1)]
+            for k in 0..min(n, 12) { to[thread_idx.x] += TAPS[k] * WAVE[(to[k] + thread_idx.x) % 12]; }
+        }
+        kernel parent(n: u32, to: *mut u32) { launch child<<<n, 32>>>(n, to); }";
+    let test = "kernels_that_run_resident_read_tables_in_constant_memory";
+    let resident = |backend| {
+        BuildOptions::default().with_backend(backend).with_launch(LaunchStrategy::Resident.into())
+    };
+    let Some(both) = kernels_with(test, source, resident) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["__gridlet_resident"];
+        assert!(count(ptx, "ld.const.") > 0, "{backend:?}");
+        // From no address but those in registers or of variables.
+        assert_eq!(ptx.lines().filter(|line| line.contains("[0")).count(), 0, "{backend:?}");
     }
 }
 

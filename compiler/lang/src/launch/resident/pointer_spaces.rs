@@ -176,7 +176,9 @@ impl Targets {
             Operand::Parameter(at) => self.parameters[*at as usize],
             Operand::Global(id) => match module.globals[id.index()].space {
                 Space::Shared => Target::Shared,
-                Space::Device | Space::Constant => Target::Global,
+                Space::Device => Target::Global,
+                // Some are in constant memory.
+                Space::Constant => Target::Anything,
             },
             Operand::Const(_) => Target::Nothing,
             Operand::Slot(_) | Operand::Kernel(_) => Target::Anything,

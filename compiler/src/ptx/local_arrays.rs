@@ -117,21 +117,21 @@ pub(super) fn loops_to_unroll<'ctx>(
 }
 
 /// Asks for innermost loops to be unrolled as often as they run at most: those that count through a local array with few elements, and of
-/// which nothing else says how often they run. Unrolled, none has more instructions than [`MAX_IN_MEMORY`]. Whether there are any. When
+/// which nothing else says how often they run. Unrolled, none has more instructions than [`MAX_IN_MEMORY`]. How many there are. When
 /// they are unrolled, loops around them are innermost.
-pub(super) fn unroll_bounded(module: &Module<'_>) -> Result<bool> {
-    let mut any = false;
+pub(super) fn unroll_bounded(module: &Module<'_>) -> Result<usize> {
+    let mut asked = 0;
     for of in module.get_functions().flat_map(loops::find) {
         let size: u64 =
             of.blocks.iter().flat_map(|block| block.get_instructions()).map(weight).sum();
         let is_chosen = of.is_innermost
             && of.iterations().is_none()
             && bound(&of).is_some_and(|times| size * times <= MAX_IN_MEMORY);
-        if is_chosen {
-            any |= unrolling::ask_bounded(&of, module.get_context())?;
+        if is_chosen && unrolling::ask_bounded(&of, module.get_context())? {
+            asked += 1;
         }
     }
-    Ok(any)
+    Ok(asked)
 }
 
 /// How many levels of loops are unrolled so.

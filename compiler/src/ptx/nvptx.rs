@@ -214,11 +214,14 @@ fn optimise<'ctx>(
             run(&simple, machine, local_arrays::UNROLL)?;
         }
         for _ in 0..local_arrays::MOST_LEVELS {
-            if !local_arrays::unroll_bounded(&simple)? {
+            let asked = local_arrays::unroll_bounded(&simple)?;
+            if asked == 0 {
                 break;
             }
             run(&simple, machine, local_arrays::UNROLL)?;
-            unrolling::forget_bounded(&simple, context)?;
+            if unrolling::forget_bounded(&simple, context)? == asked {
+                break;
+            }
             unrolls = true;
         }
         if unrolls {

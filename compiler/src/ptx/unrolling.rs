@@ -152,15 +152,17 @@ pub(super) fn ask_bounded<'ctx>(of: &Loop<'ctx>, context: ContextRef<'ctx>) -> R
     Ok(true)
 }
 
-/// Takes back what was asked of loops that LLVM has not unrolled, for example because it found no bound.
-pub(super) fn forget_bounded<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<()> {
+/// Takes back what was asked of loops that LLVM has not unrolled, for example because it found no bound. How many there are.
+pub(super) fn forget_bounded<'ctx>(module: &Module<'ctx>, context: &'ctx Context) -> Result<usize> {
     let kind = context.get_kind_id("llvm.loop");
+    let mut left = 0;
     for terminator in terminators(module) {
         if terminator.get_metadata(kind).is_some_and(|node| has(node, IS_BOUNDED)) {
             set(terminator, loop_node(context, &[]), kind)?;
+            left += 1;
         }
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Whether the program says how a loop is to be unrolled.

@@ -57,10 +57,17 @@ pub fn flagged_exits(function: &Function, has_loops: &dyn Fn(FunctionId) -> bool
         _ => None,
     };
     let loops = Order::of(function).loops();
+    // By block, how many loops have it, and whether one begins there.
+    let mut around = vec![0_u32; function.blocks.len()];
+    let mut is_head = vec![false; function.blocks.len()];
     for this in &loops {
-        let is_alone = loops
-            .iter()
-            .all(|other| other.head == this.head || !other.has(this.head) && !this.has(other.head));
+        is_head[this.head.index()] = true;
+        this.blocks.iter().for_each(|block| around[block.index()] += 1);
+    }
+    for this in &loops {
+        let is_inner = around[this.head.index()] > 1;
+        let has_inner = this.blocks.iter().any(|id| *id != this.head && is_head[id.index()]);
+        let is_alone = !is_inner && !has_inner;
         let mut calls = this.instructions(function);
         let calls_loop = calls.any(|id| {
             let kind = &function.instructions[id.index()].kind;

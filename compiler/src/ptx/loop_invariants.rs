@@ -75,17 +75,21 @@ struct Code<'p> {
     mentions: BTreeMap<&'p str, Vec<usize>>,
     /// The lines of each loop, the largest loops first.
     loops: Vec<BTreeSet<usize>>,
+    /// The first line of each basic block.
+    starts: Vec<usize>,
 }
 
 impl<'p> Code<'p> {
     fn of(lines: &[&'p str], begin: usize) -> Code<'p> {
         let writes = writes(lines.iter().copied());
+        let blocks = Blocks::read(lines);
         let mut code = Code {
             begin,
             computations: vec![],
             definitions: BTreeMap::new(),
             mentions: BTreeMap::new(),
-            loops: loops(lines),
+            loops: loops(lines, &blocks),
+            starts: blocks.starts,
         };
         // Assembly in braces has registers of its own.
         let mut depth = 0;
@@ -119,11 +123,22 @@ impl<'p> Code<'p> {
                 None => None,
             };
             let places: Option<Vec<usize>> = computation.operands.iter().map(place).collect();
-            if let Some(places) = places {
-                found.insert(at, places.into_iter().max().unwrap_or(self.begin));
+            if let Some(place) = places.and_then(|places| self.behind_all(&places)) {
+                found.insert(at, place);
             }
         }
         found
+    }
+
+    /// The last of some places, if it is behind the others when the function runs: the order of blocks in the text tells nothing. So all are
+    /// in one block, or in the first, where every function begins.
+    fn behind_all(&self, places: &[usize]) -> Option<usize> {
+        let block = |place: usize| self.starts.partition_point(|start| *start < place);
+        let later: Vec<usize> = places.iter().copied().filter(|place| block(*place) > 1).collect();
+        let Some(&last) = later.iter().max() else {
+            return Some(places.iter().copied().max().unwrap_or(self.begin));
+        };
+        later.iter().all(|place| block(*place) == block(last)).then_some(last)
     }
 
     /// By line, a number that lines with the same result share.
@@ -259,8 +274,7 @@ fn needed(code: &Code<'_>, unchanged: &BTreeMap<usize, usize>, root: usize) -> V
 }
 
 /// The loops of a function, by the numbers of their lines.
-fn loops(lines: &[&str]) -> Vec<BTreeSet<usize>> {
-    let blocks = Blocks::read(lines);
+fn loops(lines: &[&str], blocks: &Blocks) -> Vec<BTreeSet<usize>> {
     let before = predecessors(&blocks.successors);
     let lines_of = |block: usize| {
         blocks.starts[block]..blocks.starts.get(block + 1).copied().unwrap_or(lines.len())
@@ -387,6 +401,18 @@ $L__BB0_1:
             assert_ne!(ptx, PTX);
             assert_eq!(hoist(ptx.clone()), ptx, "{to}");
         }
+    }
+
+    #[test]
+    fn what_comes_first_is_not_read_off_the_text() {
+        // The second block runs after the third.
+        let moved = PTX
+            .replace("$L__BB0_1:", "\tbra.uni \t$L__BB0_3;\n$L__BB0_2:\n\tadd.s32 \t%r8, %r1, 7;\n\tbra.uni \t$L__BB0_1;\n$L__BB0_3:\n\tadd.s32 \t%r9, %r1, 8;\n\tbra.uni \t$L__BB0_2;\n$L__BB0_1:")
+            .replace("\tsub.s32 \t%r5, %r4, %r3;", "\tsub.s32 \t%r5, %r8, %r9;")
+            .replace("\tmax.u32 \t%r4, %r3, 624;\n", "");
+        assert_eq!(hoist(moved.clone()), moved);
+        let both = moved.replace("%r8, %r9;", "%r8, %r3;");
+        assert_ne!(hoist(both.clone()), both);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! that out: each copy keeps its exit. libNVVM does so by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
 
 use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::{
@@ -47,8 +48,9 @@ const MAX_IN_MEMORY: u64 = 2000;
 /// Maximum number of iterations of a loop through such arrays, as many as LLVM tries out before it unrolls.
 const MAX_ITERATIONS_IN_MEMORY: u64 = 10;
 
-/// The most elements of an array of which the number bounds the rounds of a loop; for [`set_options`](super::nvptx) of LLVM, too.
+/// The most elements of an array of which the number bounds the rounds of a loop, and LLVM's option for as many rounds.
 const MOST_BOUND: u64 = 20;
+pub(super) const MOST_BOUND_OPTION: &CStr = c"--unroll-max-upperbound=20";
 
 /// Maximum number of instructions of a nest that is unrolled to see whether no more than [`MAX_FOLDED`] are left: where conditions and
 /// tables depend on a counter alone, each round needs few of a body's instructions. LLVM refuses more than 16,384.
@@ -122,11 +124,9 @@ pub(super) fn loops_to_unroll<'ctx>(
 pub(super) fn unroll_bounded(module: &Module<'_>) -> Result<usize> {
     let mut asked = 0;
     for of in module.get_functions().flat_map(loops::find) {
-        let size: u64 =
-            of.blocks.iter().flat_map(|block| block.get_instructions()).map(weight).sum();
         let is_chosen = of.is_innermost
             && of.iterations().is_none()
-            && bound(&of).is_some_and(|times| size * times <= MAX_IN_MEMORY);
+            && bound(&of).is_some_and(|times| unrolling::size(&of) * times <= MAX_IN_MEMORY);
         if is_chosen && unrolling::ask_bounded(&of, module.get_context())? {
             asked += 1;
         }

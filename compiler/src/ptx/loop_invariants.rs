@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::blocks::Blocks;
 use super::graph::{jumps_back, natural_loop, predecessors};
 use super::lane_reads::first_instruction;
+use super::reductions::named;
 use super::workarounds::{functions, instruction, writes, written};
 
 /// The most lines of a function. In longer ones a register that is held throughout is dearer than the computation.
@@ -97,7 +98,7 @@ impl<'p> Code<'p> {
             depth += line.matches('{').count();
             depth -= line.matches('}').count().min(depth);
             let computation = computation(line).filter(|_| at >= begin && depth == 1);
-            for register in registers(line) {
+            for register in named(line) {
                 code.mentions.entry(register).or_default().push(at);
             }
             if at >= begin && depth == 1 {
@@ -289,12 +290,6 @@ fn loops(lines: &[&str], blocks: &Blocks) -> Vec<BTreeSet<usize>> {
     }
     found.sort_by_key(|lines| std::cmp::Reverse(lines.len()));
     found
-}
-
-/// The names of registers in a line.
-fn registers(line: &str) -> impl Iterator<Item = &str> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "_$%.".contains(c);
-    line.split(move |c| !is_name(c)).filter(|word| word.starts_with('%'))
 }
 
 fn computation(line: &str) -> Option<Computation<'_>> {

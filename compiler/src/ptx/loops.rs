@@ -11,7 +11,7 @@ use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
     AsValueRef, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionOpcode,
-    InstructionValue, PhiValue,
+    InstructionValue, IntValue, PhiValue,
 };
 #[cfg(test)]
 use inkwell::{context::Context, memory_buffer::MemoryBuffer};
@@ -181,6 +181,14 @@ pub(super) fn callee(call: InstructionValue<'_>) -> Option<FunctionValue<'_>> {
 }
 
 /// The operands of a call that gives the smaller or the greater of a number and a constant, after its name.
+/// An operand that is an integer.
+pub(super) fn integer<'ctx>(of: InstructionValue<'ctx>, operand: u32) -> Option<IntValue<'ctx>> {
+    match of.get_operand(operand)?.value()? {
+        BasicValueEnum::IntValue(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// Whether an instruction is this assembly.
 pub(super) fn is_assembly(call: InstructionValue<'_>, expected: &str) -> bool {
     if call.get_opcode() != InstructionOpcode::Call {

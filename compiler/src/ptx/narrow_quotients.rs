@@ -16,10 +16,10 @@ use inkwell::llvm_sys::core::LLVMGetNUW;
 use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
-    AsValueRef as _, BasicValue as _, BasicValueEnum, InstructionOpcode, InstructionValue, IntValue,
+    AsValueRef as _, BasicValue as _, InstructionOpcode, InstructionValue, IntValue,
 };
 
-use super::loops::instructions;
+use super::loops::{instructions, integer};
 use crate::error::{Error, Result};
 
 /// Divides with 32 bits what was shortened.
@@ -59,13 +59,6 @@ fn wide_operands(division: InstructionValue<'_>) -> Option<(IntValue<'_>, u64)> 
             && matches!(one.get_type(), AnyTypeEnum::IntType(ty) if ty.get_bit_width() == 32)
     };
     users(division).iter().all(is_word).then_some((shortened, divisor))
-}
-
-fn integer(of: InstructionValue<'_>, operand: u32) -> Option<IntValue<'_>> {
-    match of.get_operand(operand)?.value()? {
-        BasicValueEnum::IntValue(value) => Some(value),
-        _ => None,
-    }
 }
 
 fn widen_one<'ctx>(

@@ -94,8 +94,7 @@ fn set_options() {
         c"--min-jump-table-entries=4294967295".as_ptr(),
         // With an exit in the middle, `unrolling` would not know a loop's number of iterations.
         c"--unroll-allow-partial=0".as_ptr(),
-        // As `local_arrays` allows.
-        c"--unroll-max-upperbound=20".as_ptr(),
+        local_arrays::MOST_BOUND_OPTION.as_ptr(),
         // There are no instructions for vectors of small integers, so the back end takes them apart.
         c"--vectorize-loops=0".as_ptr(),
     ];

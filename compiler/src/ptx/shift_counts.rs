@@ -13,9 +13,10 @@ use inkwell::context::ContextRef;
 use inkwell::llvm_sys::core::LLVMReplaceAllUsesWith;
 use inkwell::module::Module;
 use inkwell::values::{
-    AsValueRef as _, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue, IntValue,
+    AsValueRef as _, FunctionValue, InstructionOpcode, InstructionValue, IntValue,
 };
 
+use super::loops::integer;
 use super::nvptx::{run, target_machine};
 use super::{PtxOptions, loops};
 use crate::error::{Error, Result};
@@ -90,13 +91,6 @@ fn mask_of<'ctx>(
     let is_mask = count.get_opcode() == And
         && loops::constant(integer(count, 1)?.into()) == Some(i64::from(WIDTH) - 1);
     (is_mask && !masked.is_const()).then_some((count, masked))
-}
-
-fn integer<'ctx>(of: InstructionValue<'ctx>, operand: u32) -> Option<IntValue<'ctx>> {
-    match of.get_operand(operand)?.value()? {
-        BasicValueEnum::IntValue(value) => Some(value),
-        _ => None,
-    }
 }
 
 /// Calls [`PROBE`] before each mask.

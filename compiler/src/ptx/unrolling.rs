@@ -291,6 +291,6 @@ fn open_factor(of: &Loop<'_>) -> Option<u32> {
 }
 
 /// The size in machine code, roughly.
-fn size(of: &Loop<'_>) -> u64 {
+pub(super) fn size(of: &Loop<'_>) -> u64 {
     of.blocks.iter().flat_map(|block| block.get_instructions()).map(weight).sum()
 }

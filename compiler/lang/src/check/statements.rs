@@ -386,10 +386,11 @@ impl<'a> Body<'_, 'a> {
         Some(StatementKind::For { local, start, end, step, body: body?, unroll })
     }
 
-    /// Warns of a loop that seems to count down.
+    /// Warns of a loop that seems to count down. Of numbers only: a named constant may be too small for a loop on purpose.
     fn empty_range(&mut self, start: &Expr, end: &Expr, step: Option<&Expr>) {
+        let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
         let constant = |expr: &Expr| match expr.kind {
-            ExprKind::Int(value) => Some(value),
+            ExprKind::Int(value) if !is_name(self.cx.sources.text(expr.span)) => Some(value),
             _ => None,
         };
         let hint = "to count down from `n - 1`, write `for i in 0..n` and use `n - 1 - i`";

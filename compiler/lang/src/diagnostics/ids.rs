@@ -113,7 +113,7 @@ ids! {
     UNUSED_SHARED = "unused-shared": "`shared` memory that is never read",
     UNUSED_FUNCTION = "unused-function": "a function that no kernel calls",
     UNUSED_LABEL = "unused-label": "a label that no `break` or `continue` goes to",
-    EMPTY_RANGE = "empty-range": "a loop over numbers that cannot have a second one, or none at all",
+    EMPTY_RANGE = "empty-range": "a loop over a range that seems to count down",
     UNUSED_RESULT = "unused-result": "a value that is computed but not used",
     UNREACHABLE_CODE = "unreachable-code": "code that never runs",
     DIVERGENT_BARRIER = "divergent-barrier": "a barrier that some threads of a block may not reach",

@@ -5,7 +5,7 @@
 //! the first and the last one and nothing wraps in between. Codegen that runs a row as a loop can test this
 //! once before the loop and remove the branch from the loop.
 
-use super::loops::shared_slots;
+use super::loops::stored_values;
 use super::{BinaryOp, BlockId, Const, Function, InstId, InstKind, Module, Operand, Terminator};
 use crate::types::{Scalar, Type};
 
@@ -76,17 +76,11 @@ pub(crate) fn geometry_field(body: &Function, kind: &InstKind) -> Option<u32> {
 /// By slot, the value of its only store; `None` if there are other stores, or its address is used in other
 /// ways.
 pub fn stored_once(function: &Function) -> Vec<Option<Operand>> {
-    let mut stores = vec![Vec::new(); function.slots.len()];
-    for inst in &function.instructions {
-        if let InstKind::Store { pointer: Operand::Slot(slot), value } = &inst.kind {
-            stores[slot.index()].push(value.clone());
-        }
-    }
-    let one = |(stores, is_shared): (Vec<Operand>, bool)| match stores.as_slice() {
-        [value] if !is_shared => Some(value.clone()),
+    let one = |stored: Option<Vec<Operand>>| match stored?.as_slice() {
+        [value] => Some(value.clone()),
         _ => None,
     };
-    stores.into_iter().zip(shared_slots(function)).map(one).collect()
+    stored_values(function).into_iter().map(one).collect()
 }
 
 /// Whether nothing but the return happens from a block on.

@@ -8,12 +8,7 @@ use super::{BlockId, Const, Function, FunctionId, InstKind, Operand, SlotId, Ter
 /// By variable, whether it ends a loop in which several blocks store the same constant to it, and which a branch on the variable leaves.
 pub fn ending_flags(function: &Function) -> Vec<bool> {
     let mut ends = vec![false; function.slots.len()];
-    let inst = |operand: &Operand| match operand {
-        Operand::Inst(id) => Some(&function.instructions[id.index()].kind),
-        _ => None,
-    };
     for this in Order::of(function).loops() {
-        let is_inside = |id: &BlockId| this.blocks.binary_search(id).is_ok();
         // By variable and constant, the first block with such a store.
         let mut stores: HashMap<(SlotId, bool), BlockId> = HashMap::new();
         let mut often = vec![false; function.slots.len()];
@@ -30,15 +25,9 @@ pub fn ending_flags(function: &Function) -> Vec<bool> {
                 }
             }
             if let Terminator::Branch { condition, then, otherwise } = &block.terminator
-                && !(is_inside(then) && is_inside(otherwise))
+                && !(this.has(*then) && this.has(*otherwise))
             {
-                let tested = match inst(condition) {
-                    Some(InstKind::Unary(_, operand)) => inst(operand),
-                    tested => tested,
-                };
-                if let Some(InstKind::Load(Operand::Slot(slot))) = tested {
-                    left_by.push(*slot);
-                }
+                left_by.extend(tested(function, condition));
             }
         }
         for slot in left_by {
@@ -52,10 +41,6 @@ pub fn ending_flags(function: &Function) -> Vec<bool> {
 /// Only of loops without others inside or around them. `has_loops`: whether a function has any, or one that it calls.
 pub fn flagged_exits(function: &Function, has_loops: &dyn Fn(FunctionId) -> bool) -> Vec<bool> {
     let mut found = vec![false; function.blocks.len()];
-    let inst = |operand: &Operand| match operand {
-        Operand::Inst(id) => Some(&function.instructions[id.index()].kind),
-        _ => None,
-    };
     let loops = Order::of(function).loops();
     // By block, how many loops have it, and whether one begins there.
     let mut around = vec![0_u32; function.blocks.len()];
@@ -107,15 +92,27 @@ pub fn flagged_exits(function: &Function, has_loops: &dyn Fn(FunctionId) -> bool
             else {
                 continue;
             };
-            let tested = match inst(condition) {
-                Some(InstKind::Unary(_, operand)) => inst(operand),
-                tested => tested,
-            };
-            found[to.index()] |= count > 1
-                && matches!(tested, Some(InstKind::Load(Operand::Slot(slot))) if stored.contains(slot));
+            found[to.index()] |=
+                count > 1 && tested(function, condition).is_some_and(|slot| stored.contains(&slot));
         }
     }
     found
+}
+
+/// The variable that a condition is, or the opposite of.
+fn tested(function: &Function, condition: &Operand) -> Option<SlotId> {
+    let inst = |operand: &Operand| match operand {
+        Operand::Inst(id) => Some(&function.instructions[id.index()].kind),
+        _ => None,
+    };
+    let value = match inst(condition)? {
+        InstKind::Unary(_, operand) => inst(operand)?,
+        value => value,
+    };
+    match value {
+        InstKind::Load(Operand::Slot(slot)) => Some(*slot),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

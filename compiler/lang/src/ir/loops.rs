@@ -375,6 +375,20 @@ pub fn shared_slots(function: &Function) -> Vec<bool> {
     is_shared
 }
 
+/// By variable, what is stored to it; `None` if it is used other than by direct loads and stores.
+pub fn stored_values(function: &Function) -> Vec<Option<Vec<Operand>>> {
+    let shared = shared_slots(function);
+    let mut found: Vec<_> = shared.iter().map(|is_shared| (!is_shared).then(Vec::new)).collect();
+    for inst in &function.instructions {
+        if let InstKind::Store { pointer: Operand::Slot(slot), value } = &inst.kind
+            && let Some(values) = &mut found[slot.index()]
+        {
+            values.push(value.clone());
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,8 +6,10 @@
 use super::counters::{Counter, counters};
 use super::graph::CallGraph;
 use super::guards::THREAD_IDX;
-use super::loops::shared_slots;
-use super::{Function, FunctionId, GlobalId, InstKind, Module, Operand, Role, Space};
+use super::loops::stored_values;
+use super::{
+    Function, FunctionId, Global, GlobalId, InstKind, Module, Operand, Role, Space, Terminator,
+};
 use crate::builtins::Varies;
 use crate::types::Type;
 
@@ -17,7 +19,7 @@ const Z: u32 = 2;
 
 /// By global, whether it is such a table, and is used in no other way.
 pub fn read_together(module: &Module) -> Vec<bool> {
-    let is_table = |global: &super::Global| {
+    let is_table = |global: &Global| {
         global.space == Space::Constant
             && global.variable.is_some()
             && !global.exported
@@ -117,7 +119,7 @@ impl<'m> Values<'m> {
                     }
                 });
             }
-            if let super::Terminator::Return(Some(value)) = &block.terminator
+            if let Terminator::Return(Some(value)) = &block.terminator
                 && let Some(table) = table_of(&tables, value)
             {
                 found[table.index()] = false;
@@ -192,20 +194,6 @@ impl<'m> Values<'m> {
             _ => false,
         }
     }
-}
-
-/// By slot, what is stored to it.
-fn stored_values(function: &Function) -> Vec<Option<Vec<Operand>>> {
-    let shared = shared_slots(function);
-    let mut found: Vec<_> = shared.iter().map(|is_shared| (!is_shared).then(Vec::new)).collect();
-    for inst in &function.instructions {
-        if let InstKind::Store { pointer: Operand::Slot(slot), value } = &inst.kind
-            && let Some(values) = &mut found[slot.index()]
-        {
-            values.push(value.clone());
-        }
-    }
-    found
 }
 
 #[cfg(test)]
